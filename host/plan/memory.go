@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"time"
+
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// Memory is what the ledger remembers of one unit that stead manages or gives
+// back. The ledger stores it as JSON; a new field must read as its zero value
+// from an older ledger.
+type Memory struct {
+	Scope      unit.Scope       `json:"scope"`
+	Unit       unit.Name        `json:"unit"`
+	Name       string           `json:"name"` // of the declaration
+	UID        string           `json:"uid"`
+	Generation uint64           `json:"generation"`
+	OnWithdraw shape.OnWithdraw `json:"on_withdraw,omitempty"`
+	Withdrawn  bool             `json:"withdrawn,omitempty"` // being given back; the record goes when that is done
+
+	// Found is what stood at each path that stead ever touched, at first touch.
+	// The bytes of files are in the ledger's blobs.
+	Found map[string]Entry `json:"found,omitempty"`
+	// Wrote is what stead last put at a path. A path in Found and not in Wrote
+	// was about to be written when the host died.
+	Wrote map[string]Entry `json:"wrote,omitempty"`
+	// Activity is how the unit was at the first job of stead's; "" before it.
+	Activity unit.ActiveState `json:"activity,omitempty"`
+
+	Loaded  Loaded  `json:"loaded,omitzero"`
+	Taken   Taken   `json:"taken,omitzero"`
+	Oneshot Oneshot `json:"oneshot,omitzero"`
+}
+
+// Loaded is the definition that the manager was last seen to have loaded.
+type Loaded struct {
+	Digest string        `json:"digest"` // of the bytes of FragmentPath and DropInPaths
+	Boot   string        `json:"boot"`   // boot id
+	At     time.Duration `json:"at"`     // CLOCK_MONOTONIC: the reload that brought it was over by then
+}
+
+// Taken is the definition that a run of the unit has taken in.
+type Taken struct {
+	Digest     string `json:"digest"`
+	Invocation string `json:"invocation"`
+}
+
+// Oneshot is how the last run of a oneshot unit that does not remain after
+// exit ended; systemd itself forgets it.
+type Oneshot struct {
+	Digest string         `json:"digest"`
+	Boot   string         `json:"boot"`
+	Result unit.JobResult `json:"result"`
+}

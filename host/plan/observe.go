@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"time"
+
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// Query asks the disk about one unit.
+type Query struct {
+	Unit    unit.Name
+	Service *shape.Service // nil when the unit is being withdrawn
+	Status  unit.Status    // whose Fragment and DropIns say which files the manager has loaded
+	Memory  Memory         // whose Found and Wrote name the paths to look at
+}
+
+// Disk is what the disk says of one unit, and what the declaration asks of the
+// disk. It is made by host/disk.
+type Disk struct {
+	// Wants are the files and links that shall stand, the unit file first, then
+	// drop-ins, then the links that [Install] asks for; sorted by path within
+	// each. Empty for a unit that is being withdrawn.
+	Wants []Want
+	// At is what stands at every path of Wants, of Memory.Found and of OwnLinks.
+	At map[string]Entry
+	// OwnLinks are the links on disk that this unit's own [Install] section asks
+	// for, in the configuration folder that stead writes to (Also= partners are
+	// not its own). They are what enabled: false removes.
+	OwnLinks []string
+	// Vendor are links below folders that are not ours to write (/usr, /run) which
+	// pull the unit in; enabled: false cannot turn them off and says so.
+	Vendor []string
+
+	// Loaded is the digest of the bytes of Status.Fragment and Status.DropIns, in
+	// order, paths included; "" when the unit has no fragment.
+	Loaded string
+	// Fragment and DropIns are the files that systemd would read for the unit if
+	// it reloaded now, by its search path. Where they are not those of Status, a
+	// reload is owed.
+	Fragment string
+	DropIns  []string
+
+	// Mask is the path of the mask (a link to /dev/null, or an empty file) that
+	// holds the unit, "" when it is not masked.
+	Mask string
+	// Text is what the unit's files say, as they are on disk, the wanted ones in
+	// place of what stands there.
+	Text Text
+	// Errs are paths that could not be looked at.
+	Errs []error
+}
+
+// Text is what a unit's fragment and drop-ins say, as far as a plan depends on
+// it.
+type Text struct {
+	Kind          TextKind
+	Type          string // Type= of [Service]; "" when unset
+	PIDFile       string
+	RemainAfter   bool // RemainAfterExit=
+	HasInstall    bool // its [Install] section asks for at least one link, or names Also=
+	RefuseStart   bool // RefuseManualStart=
+	RefuseStop    bool // RefuseManualStop=
+	InstallErrors []string
+}
+
+// TextKind says what made the unit's fragment.
+type TextKind string
+
+// The kinds of a fragment.
+const (
+	Plain     TextKind = ""
+	Generated TextKind = "generated" // below a generator's folder
+	Transient TextKind = "transient"
+)
+
+// Clock is one reading of the two clocks that plans use, and the boot they
+// belong to. The monotonic one is CLOCK_MONOTONIC, as systemd stamps states.
+type Clock struct {
+	Wall      time.Time
+	Monotonic time.Duration
+	Boot      string // boot id
+}

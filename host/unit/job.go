@@ -1,0 +1,67 @@
+package unit
+
+// JobType is what a job does to its unit.
+type JobType string
+
+// Job types (org.freedesktop.systemd1(5), Job.JobType).
+const (
+	StartJob      JobType = "start"
+	StopJob       JobType = "stop"
+	RestartJob    JobType = "restart"
+	ReloadJob     JobType = "reload"
+	TryRestartJob JobType = "try-restart"
+)
+
+// Job is a job in a manager's queue. Its ID is unique in one run of the
+// manager, also over reload and reexec; 0 is no job.
+type Job struct {
+	ID   uint32
+	Type JobType
+}
+
+// JobResult is how a job ended.
+type JobResult string
+
+// Job results (org.freedesktop.systemd1(5), JobRemoved).
+const (
+	JobDone        JobResult = "done"
+	JobCanceled    JobResult = "canceled" // replaced by another job, or canceled by somebody
+	JobTimeout     JobResult = "timeout"
+	JobFailed      JobResult = "failed"
+	JobDependency  JobResult = "dependency"
+	JobSkipped     JobResult = "skipped"
+	JobInvalid     JobResult = "invalid"
+	JobAssert      JobResult = "assert"
+	JobUnsupported JobResult = "unsupported"
+	JobCollected   JobResult = "collected"
+	JobOnce        JobResult = "once"
+)
+
+// JobRequest asks a manager for a job, with mode "replace".
+type JobRequest struct {
+	Name Name
+	Type JobType
+}
+
+// Queued answers a JobRequest: the job, or why there is none. Err is a
+// *fault.Error whose text holds systemd's own words.
+type Queued struct {
+	Request JobRequest
+	ID      uint32
+	Err     error
+}
+
+// JobEnd is a job that left the queue.
+type JobEnd struct {
+	ID     uint32
+	Unit   Name
+	Result JobResult
+}
+
+// Changes is what happened in a manager since it was last asked. It says
+// where to look again and carries no state; only job results are facts.
+type Changes struct {
+	All   bool     // look at everything: a reload, a lost connection, too many changes to list
+	Units []Name   // primary names of units whose state changed
+	Jobs  []JobEnd // jobs that ended, in order
+}
