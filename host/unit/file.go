@@ -1,0 +1,234 @@
+package unit
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// LineMax is the longest line of a unit file that systemd reads, in bytes and
+// with its continuation lines.
+const LineMax = 1 << 20
+
+const bom = "\xef\xbb\xbf"
+
+// File is what a unit file, or several merged ones, says. Its zero value says
+// nothing. A File is never changed once it is made, so it may be shared.
+type File struct {
+	// Remarks are the lines that systemd skips because of their form, and what
+	// Broken says. Each begins with "line N: ".
+	Remarks []string
+	// Broken says why systemd refuses the whole file; "" when it takes it. What
+	// stands before the broken line is still readable here.
+	Broken string
+
+	assignments []assignment
+	sections    []string
+}
+
+type assignment struct{ section, key, value string }
+
+// ParseFile reads a unit file as systemd does (systemd.syntax(7)). It takes
+// any bytes: what systemd skips is skipped and remarked upon, and where systemd
+// stops reading it stops too and says so in Broken. Sections and keys are kept
+// whether systemd knows them or not, in their order; names are case-sensitive.
+func ParseFile(data []byte) File {
+	r := reader{rest: data}
+	for r.file.Broken == "" && r.next() {
+		r.physical()
+	}
+	if r.continued && r.file.Broken == "" {
+		r.logical(r.pending)
+	}
+	return r.file
+}
+
+// reader walks through the lines of one file.
+type reader struct {
+	file      File
+	rest      []byte
+	line      int    // number of the current line
+	text      string // the current line, without its end
+	pending   string // of a continued line: what stands before the current one
+	continued bool
+	sawBOM    bool
+	section   string
+	inSection bool
+}
+
+func (r *reader) remark(format string, args ...any) {
+	r.file.Remarks = append(r.file.Remarks, fmt.Sprintf("line %d: ", r.line)+fmt.Sprintf(format, args...))
+}
+
+func (r *reader) broken(format string, args ...any) {
+	r.remark(format, args...)
+	r.file.Broken = r.file.Remarks[len(r.file.Remarks)-1]
+}
+
+// next takes one line off rest. A newline, a carriage return and a zero byte
+// each end a line, and different ones that follow each other are one end.
+func (r *reader) next() bool {
+	if len(r.rest) == 0 {
+		return false
+	}
+	r.line++
+	n := bytes.IndexAny(r.rest, "\n\r\x00")
+	if n < 0 {
+		r.text, r.rest = string(r.rest), nil
+		return true
+	}
+	r.text = string(r.rest[:n])
+	var seen [256]bool
+	for n < len(r.rest) && (r.rest[n] == '\n' || r.rest[n] == '\r' || r.rest[n] == 0) && !seen[r.rest[n]] {
+		seen[r.rest[n]] = true
+		n++
+	}
+	r.rest = r.rest[n:]
+	return true
+}
+
+// physical takes one line of the file into account.
+func (r *reader) physical() {
+	if len(r.text) > LineMax {
+		r.broken("it has more than %d bytes; systemd refuses the whole file", LineMax)
+		return
+	}
+	if lead := strings.TrimLeft(r.text, space); lead != "" && (lead[0] == '#' || lead[0] == ';') {
+		return // also between continued lines
+	}
+	if !r.sawBOM && strings.HasPrefix(r.text, bom) {
+		r.text, r.sawBOM = r.text[len(bom):], true
+	}
+	if len(r.pending)+len(r.text) > LineMax {
+		r.broken("with its continuation lines it has more than %d bytes; systemd refuses the whole file", LineMax)
+		return
+	}
+	whole := r.pending + r.text
+	if endsEscaped(whole) {
+		r.pending, r.continued = whole[:len(whole)-1]+" ", true
+		return
+	}
+	r.pending, r.continued = "", false
+	r.logical(whole)
+}
+
+const space = " \t\n\r"
+
+// endsEscaped reports whether s ends with a backslash that no other one
+// escapes.
+func endsEscaped(s string) bool {
+	n := 0
+	for n < len(s) && s[len(s)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// logical takes a line into account whose continuation lines are joined to it.
+func (r *reader) logical(s string) {
+	s = strings.Trim(s, space)
+	switch {
+	case s == "":
+	case !utf8.ValidString(s):
+		r.broken("it is not valid UTF-8; systemd refuses the whole file")
+	case s[0] == '[':
+		r.header(s)
+	case !r.inSection:
+		r.remark("assignment before the first section, which systemd skips: %.80q", s)
+	default:
+		r.assign(s)
+	}
+}
+
+func (r *reader) header(s string) {
+	if s[len(s)-1] != ']' {
+		r.broken("section header without \"]\", for which systemd refuses the whole file: %.80q", s)
+		return
+	}
+	r.section, r.inSection = s[1:len(s)-1], true
+	r.file.sections = append(r.file.sections, r.section)
+}
+
+func (r *reader) assign(s string) {
+	key, value, found := strings.Cut(s, "=")
+	switch {
+	case !found:
+		r.remark("no \"=\" in it, so systemd skips it: %.80q", s)
+	case key == "":
+		r.remark("nothing before the \"=\", so systemd skips it: %.80q", s)
+	default:
+		r.file.assignments = append(r.file.assignments, assignment{r.section, strings.TrimRight(key, space), strings.TrimLeft(value, space)})
+	}
+}
+
+// Merge returns what f and then each of the drop-ins say, in that order.
+// Broken is that of the first broken one.
+func (f File) Merge(dropins ...File) File {
+	m := File{
+		Remarks:     append([]string(nil), f.Remarks...),
+		Broken:      f.Broken,
+		assignments: append([]assignment(nil), f.assignments...),
+		sections:    append([]string(nil), f.sections...),
+	}
+	for _, d := range dropins {
+		m.Remarks = append(m.Remarks, d.Remarks...)
+		m.assignments = append(m.assignments, d.assignments...)
+		m.sections = append(m.sections, d.sections...)
+		if m.Broken == "" {
+			m.Broken = d.Broken
+		}
+	}
+	return m
+}
+
+// HasSection reports whether f has a section of that name, be it empty.
+func (f File) HasSection(section string) bool {
+	for _, s := range f.sections {
+		if s == section {
+			return true
+		}
+	}
+	return false
+}
+
+// Values returns what is assigned to key in all sections of that name, in
+// order and verbatim, empty assignments included.
+func (f File) Values(section, key string) []string {
+	var values []string
+	for _, a := range f.assignments {
+		if a.key == key && a.section == section {
+			values = append(values, a.value)
+		}
+	}
+	return values
+}
+
+// Last returns the last value that is assigned to key, which is the one that
+// counts for settings that are no lists, and whether there is any.
+func (f File) Last(section, key string) (string, bool) {
+	for i := len(f.assignments) - 1; i >= 0; i-- {
+		if a := f.assignments[i]; a.key == key && a.section == section {
+			return a.value, true
+		}
+	}
+	return "", false
+}
+
+// List returns the words of all values of key, as systemd reads lists such as
+// WantedBy=: an empty assignment forgets what stands before it.
+func (f File) List(section, key string) []string {
+	var list []string
+	for _, a := range f.assignments {
+		if a.key != key || a.section != section {
+			continue
+		}
+		if a.value == "" {
+			list = nil
+			continue
+		}
+		words, _ := Words(a.value)
+		list = append(list, words...)
+	}
+	return list
+}
