@@ -1,0 +1,45 @@
+// Package lab boots lab nodes: throw-away machines with a real systemd as PID 1, for tests and for people.
+//
+// A node lives in namespaces of its own (mount, pid, uts, ipc, cgroup, net) over an overlay of this machine's "/", or of another root file
+// system (Options.Root). It has a disk that outlives reboots and power cuts, a network of its own with nothing but the loopback, its own
+// machine-id, hostname and journal, and none of this machine's services, timers or lingering users. It boots in about half a second. It is
+// no security boundary: root inside can load modules and set the clock of the machine outside.
+//
+// # Use
+//
+// A test calls Start; the node goes when the test ends, and the tail of its journal is printed when the test failed:
+//
+//	func TestUnitStarts(t *testing.T) {
+//		n := lab.Start(t, lab.Options{})
+//		n.WriteFile("/etc/systemd/system/x.service", []byte(unit), 0o644)
+//		n.Run(t, "systemctl", "daemon-reload")
+//		n.Run(t, "systemctl", "start", "x.service")
+//	}
+//
+// A test package that wants to be inside is compiled and run there: RunTest(t, BuildTest(t, "stead/host/systemd"), "-test.run", "Contract").
+// People use the command: go run ./test/lab/node NAME up|exec|reboot|down, and list.
+//
+// # How it is made
+//
+// Two processes make a node. The keeper is its hardware: a sleeping shell whose mount namespace holds the disk and whose network namespace
+// holds the interfaces. PID 1 is its run: it is started in copies of, or in, the keeper's namespaces, and every boot starts another. The
+// disk is a tmpfs under an overlay, because the kernel refuses an upper folder that lies below its own lower one (ELOOP), which on a machine
+// with one file system leaves no other place, and because an overlay takes no overlay as upper. What is mounted below Root is not seen inside.
+// The scripts keeper.sh and boot.sh say the rest.
+//
+// # What it owns, and leaves behind
+//
+// A node owns the folder Dir/NAME, the cgroup stead-lab/NAME-xxxxxxxx and its processes, all of which Down removes; no mount is ever made in
+// this machine's own mount namespace. A node dies with the process that booted it, even one killed with SIGKILL (the keeper sees a pipe
+// close), unless Options.Keep says otherwise. What nevertheless stays, after a crash of the machine for one, goes with the next Boot of the
+// same name or with Sweep.
+//
+// # Where it runs
+//
+// As root, on Linux with cgroup2 (unified, or hybrid) and overlayfs, systemd, dbus and util-linux. Where something lacks, Check and Boot name it
+// and the package that brings it, and Start fails: a lab test is never skipped. The environment variable STEAD_LAB_LEDGER names a file to
+// which each node started by a test and each test run inside one appends a line (see Start), so that CI can tell when fewer ran than before.
+//
+// Methods of a Node may be called from several goroutines; those that switch its power exclude each other. Two processes must not switch the
+// power of one node. Networks between nodes are to be plugged into the namespace that NetNS names.
+package lab

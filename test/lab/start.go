@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// LedgerEnv names the environment variable with the file that counts lab tests.
+const LedgerEnv = "STEAD_LAB_LEDGER"
+
+// bootTimeout bounds what Start waits for; a boot takes half a second, and a loaded machine some more.
+const bootTimeout = time.Minute
+
+var (
+	started  atomic.Int64
+	notLabel = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// Start boots a node for a test and takes it down when the test ends; a test that failed gets the tail of the node's journal printed. Where no
+// lab can run it fails the test, and never skips it.
+//
+// Options.Name is the node's hostname here, "node" when empty: the name by which other processes find it gets this process's id and a number
+// added, so that tests of several packages can use the same names side by side.
+//
+// When the environment variable STEAD_LAB_LEDGER names a file, one line is appended to it, with "PACKAGE.TEST" of the test that started the
+// node. RunTest appends one for each test that ran inside. `sort -u` of it is the list of lab tests that ran.
+func Start(t testing.TB, o Options) *Node {
+	t.Helper()
+	if o.Hostname == "" {
+		o.Hostname = o.Name
+	}
+	if o.Hostname == "" {
+		o.Hostname = "node"
+	}
+	if o.Name == "" {
+		o.Name = strings.Trim(notLabel.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
+	}
+	suffix := fmt.Sprintf("-%d-%d", os.Getpid(), started.Add(1))
+	o.Name = o.Name[:min(len(o.Name), 63-len(suffix))] + suffix
+	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	defer cancel()
+	n, err := Boot(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last lines of the journal of lab node %q:\n%s", n.Hostname(), n.journalTail())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+		defer cancel()
+		if err := n.Down(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	record(t, thisPackage()+"."+t.Name())
+	return n
+}
+
+// record appends a line to the ledger, if there is one.
+func record(t testing.TB, line string) {
+	t.Helper()
+	file := os.Getenv(LedgerEnv)
+	if file == "" {
+		return
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatalf("count this lab test: %v", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(line + "\n"); err != nil {
+		t.Fatalf("count this lab test: %v", err)
+	}
+}
+
+// thisPackage is the last element of the import path of the package under test: go test names its binary PACKAGE.test.
+func thisPackage() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".test") }
+
+// journalTail reads the journal from outside, so that it is there for a node that is off or does not answer.
+func (n *Node) journalTail() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, err := n.Journal(ctx, "--lines=60")
+	if err != nil {
+		return err.Error() + "\n" + n.logTail()
+	}
+	return out
+}
