@@ -32,3 +32,19 @@ type Want struct {
 	Content []byte // of a file
 	Why     string // "content", "drop-in", "enabled": what of the declaration asks for it
 }
+
+// Change is one act on the disk: Entry shall stand at Path.
+type Change struct {
+	Path    string
+	Entry   Entry
+	Content []byte // of a file
+	// Keep asks for a copy of what stands there now, since nobody else has one.
+	Keep bool
+}
+
+// Applied is what became of a batch of changes.
+type Applied struct {
+	Errs []error           // one for each change, in order; nil where it was done
+	Made []string          // folders that had to be made, parents first
+	Kept map[string]string // path → where the copy of what stood there is
+}

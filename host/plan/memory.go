@@ -22,8 +22,8 @@ type Memory struct {
 	// Found is what stood at each path that stead ever touched, at first touch.
 	// The bytes of files are in the ledger's blobs.
 	Found map[string]Entry `json:"found,omitempty"`
-	// Wrote is what stead last put at a path. A path in Found and not in Wrote
-	// was about to be written when the host died.
+	// Wrote is what stead last put at a path, or was about to put there when the
+	// host died: it is recorded before the act.
 	Wrote map[string]Entry `json:"wrote,omitempty"`
 	// Activity is how the unit was at the first job of stead's; "" before it.
 	Activity unit.ActiveState `json:"activity,omitempty"`
@@ -52,4 +52,28 @@ type Oneshot struct {
 	Digest string         `json:"digest"`
 	Boot   string         `json:"boot"`
 	Result unit.JobResult `json:"result"`
+}
+
+// Manager is what the ledger remembers of one scope's manager.
+type Manager struct {
+	// OwesReload: files were changed, and no reload has been seen to end since.
+	OwesReload bool   `json:"owes_reload,omitempty"`
+	Boot       string `json:"boot,omitempty"` // in which the debt was made; a boot pays it
+	// Made are folders that stead made; one that is empty goes when the last
+	// entry of stead's in it goes.
+	Made []string `json:"made,omitempty"`
+}
+
+// Record is a change of the ledger, made in one durable transaction.
+type Record struct {
+	Scope   unit.Scope
+	Put     []Memory
+	Delete  []unit.Name
+	Blobs   map[string][]byte // digest → bytes
+	Manager *Manager          // nil: unchanged
+}
+
+// Empty reports whether r changes nothing.
+func (r Record) Empty() bool {
+	return len(r.Put) == 0 && len(r.Delete) == 0 && len(r.Blobs) == 0 && r.Manager == nil
 }

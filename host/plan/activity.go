@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"stead/host/report"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// activity decides the jobs of a unit whose files are right and loaded.
+func activity(in Input, d *Decision) {
+	if in.Service.Unit.IsTemplate() {
+		d.converge()
+		return
+	}
+	if in.Status.Job.ID != 0 && queued(in, d) {
+		return
+	}
+	switch ensure(in) {
+	case shape.Running:
+		running(in, d)
+	case shape.Stopped:
+		stopped(in, d)
+	default:
+		unmanaged(in, d)
+	}
+}
+
+// queued deals with a job in the queue: ours is waited for within the budget,
+// one of somebody else's too, unless it works against what is declared.
+func queued(in Input, d *Decision) bool {
+	j, t := in.Status.Job, in.Track
+	if j.ID != t.Job.ID && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating {
+		return false
+	}
+	reason, verb, from := report.Starting, string(j.Type)+"ing", t.Begun
+	switch j.Type {
+	case unit.StopJob:
+		reason, verb = report.Stopping, "stopping"
+	case unit.TryRestartJob, unit.RestartJob:
+		verb = "restarting"
+	}
+	if j.ID == t.Job.ID {
+		from = t.Job.At
+	} else {
+		reason = report.Busy
+		verb = "somebody's job is in the queue, " + verb
+	}
+	if from.IsZero() {
+		from = in.Clock.Wall
+	}
+	end := from.Add(in.Service.Timeout)
+	if in.Clock.Wall.Before(end) {
+		d.wait(reason, "%s (job %d)", verb, j.ID)
+		d.by(end)
+		return true
+	}
+	d.fail(report.BudgetSpent, "not done within %s: still %s (job %d, left in the queue)", in.Service.Timeout, verb, j.ID)
+	return true
+}
+
+func running(in Input, d *Decision) {
+	st := in.Status
+	switch {
+	case st.Active.Up():
+		up(in, d)
+	case st.Active == unit.Activating:
+		activating(in, d)
+	case st.Active.Down():
+		down(in, d)
+	default:
+		coming(in, d, report.Stopping)
+	}
+}
+
+// up judges a unit that runs and shall run.
+func up(in Input, d *Decision) {
+	if refresh(in, d) {
+		return
+	}
+	if n, last := in.Track.risen(in.Clock.Wall, in.Service.Timeout); n >= 2 {
+		d.fail(report.CrashLoop, "it died and was restarted by systemd %d times within %s", n, in.Service.Timeout)
+		d.by(last.Add(in.Service.Timeout))
+		return
+	}
+	if in.Status.Active != unit.Active {
+		coming(in, d, report.Settling)
+		return
+	}
+	settle(in, d)
+}
+
+// settle converges when the state has held for long enough.
+func settle(in Input, d *Decision) {
+	if end := in.Track.at.Add(Settle); in.Clock.Wall.Before(end) {
+		d.wait(report.Settling, "%s for less than %s", in.Status.Active, Settle)
+		d.by(end)
+		return
+	}
+	d.converge()
+}
+
+// refresh restarts a run that has not taken in its definition.
+func refresh(in Input, d *Decision) bool {
+	if !pending(in) || !restarts(in.Status.ID) {
+		return false
+	}
+	if in.Disk.Text.RefuseStop || in.Disk.Text.RefuseStart {
+		d.warn("%s runs an older definition and cannot be restarted by hand (RefuseManualStart= or RefuseManualStop=)", in.Status.ID)
+		return false
+	}
+	if !in.Track.free(in.Clock.Wall) {
+		d.fail(report.JobEnded, "it runs its old definition: the restart ended as %q, tried again at %s",
+			in.Track.Last, in.Track.NotBefore.Format("15:04:05"))
+		d.by(in.Track.NotBefore)
+		return true
+	}
+	d.job(Restart, in, "it runs an older definition")
+	d.wait(report.Starting, "restarting with its new definition")
+	return true
+}
+
+// activating judges a unit that is on its way up with no job in the queue.
+func activating(in Input, d *Decision) {
+	st := in.Status
+	if st.Sub != unit.SubAutoRestart && st.Sub != "auto-restart-queued" {
+		coming(in, d, report.Starting)
+		return
+	}
+	if in.Memory.Taken.Digest != in.Disk.Loaded && in.Memory.Taken.Digest != "" && in.Track.Tries == 0 {
+		d.job(Start, in, "it crashed with an older definition")
+		d.wait(report.Starting, "starting with its new definition")
+		return
+	}
+	if n, _ := in.Track.risen(in.Clock.Wall, in.Service.Timeout); st.Restarts > 0 || n > 0 {
+		d.fail(report.CrashLoop, "crash loop: %s; restarted by systemd %d times", ending(st), st.Restarts)
+	} else {
+		d.fail(report.CrashLoop, "crash loop: %s; systemd waits to restart it", ending(st))
+	}
+}
+
+// coming waits for a state that passes by itself, within the budget.
+func coming(in Input, d *Decision, r report.Reason) {
+	end := in.Track.at.Add(in.Service.Timeout)
+	if in.Clock.Wall.Before(end) {
+		d.wait(r, "%s (%s)", in.Status.Active, in.Status.Sub)
+		d.by(end)
+		return
+	}
+	d.fail(report.BudgetSpent, "%s (%s) for longer than %s", in.Status.Active, in.Status.Sub, in.Service.Timeout)
+}
+
+// down brings a unit up that is down.
+func down(in Input, d *Decision) {
+	t, now := in.Track, in.Clock.Wall
+	switch {
+	case oneshotDone(in):
+		oneshot(in, d)
+		return
+	case in.Disk.Text.RefuseStart:
+		d.refuse(report.ManualOnly, "%s refuses to be started by hand (RefuseManualStart=)", in.Status.ID)
+		return
+	case t.free(now):
+		if in.Status.Active == unit.FailedState && in.Memory.Taken.Digest != "" && in.Memory.Taken.Digest != in.Disk.Loaded {
+			d.Steps = append(d.Steps, Step{Action: ResetFailed, Unit: in.Status.Asked, Reason: "it failed with an older definition"})
+		}
+		d.job(Start, in, whyStart(in))
+		d.wait(report.Starting, "starting")
+		if t.Tries > 0 || t.Fought > 0 {
+			whyDown(in, d) // it has been tried: what came of it is what there is to say
+		}
+		return
+	}
+	whyDown(in, d)
+	d.by(t.NotBefore)
+}
+
+func whyStart(in Input) string {
+	switch {
+	case in.Track.Tries > 0:
+		return fmt.Sprintf("try %d", in.Track.Tries+1)
+	case len(in.Track.Undone) > 0 && in.Clock.Wall.Sub(in.Track.Undone[len(in.Track.Undone)-1]) < time.Second:
+		return in.Track.UndoneHow + "; ensure: running"
+	}
+	return fmt.Sprintf("it is %s; ensure: running", in.Status.Active)
+}
+
+// whyDown states why a unit that was tried is down.
+func whyDown(in Input, d *Decision) {
+	st, t := in.Status, in.Track
+	for _, c := range st.Trouble.Unmet {
+		if !c.Assert {
+			d.wait(report.Condition, "%s is not met", c.Text)
+			return
+		}
+		d.fail(report.JobEnded, "%s is not met", c.Text)
+		return
+	}
+	switch {
+	case t.Fought > 0 && t.Tries <= 1:
+		d.contested(in)
+	case st.Active == unit.Inactive && t.Last != "" && t.Last != unit.JobDone:
+		d.fail(report.JobEnded, "its %s job ended: %s", t.Job.Type, jobWords(t.Last))
+	default:
+		d.fail(report.Exited, "%s", ending(st))
+	}
+}
+
+// oneshot converges a oneshot that has run, and says when that was not now.
+func oneshot(in Input, d *Decision) {
+	d.converge()
+	if in.Memory.Oneshot.Boot != in.Clock.Boot {
+		d.Text = "it ran before this boot; a boot runs it again only if it is enabled"
+	}
+}
+
+func stopped(in Input, d *Decision) {
+	st := in.Status
+	switch {
+	case st.Active.Down() && st.Job.ID == 0:
+		for _, by := range st.Trouble.Triggers {
+			d.warn("%s may start it again", by)
+		}
+		settle(in, d)
+	case st.Active == unit.Deactivating:
+		coming(in, d, report.Stopping)
+	case in.Disk.Text.RefuseStop:
+		d.refuse(report.ManualOnly, "%s refuses to be stopped by hand (RefuseManualStop=)", st.ID)
+	case !in.Track.free(in.Clock.Wall):
+		if in.Track.Fought > 0 {
+			d.contested(in)
+		} else {
+			d.fail(report.JobEnded, "it is still %s; its stop job ended: %s", st.Active, jobWords(in.Track.Last))
+		}
+		d.by(in.Track.NotBefore)
+	default:
+		d.job(Stop, in, fmt.Sprintf("it is %s; ensure: stopped", st.Active))
+		d.wait(report.Stopping, "stopping")
+	}
+}
+
+// unmanaged leaves activity alone; a running unit takes its new definition in.
+func unmanaged(in Input, d *Decision) {
+	st := in.Status
+	switch {
+	case st.Active.Up() && refresh(in, d):
+	case st.Active == unit.FailedState && in.Track.Tries > 0:
+		d.fail(report.Exited, "%s, after the restart that its new definition asked for", ending(st))
+	default:
+		d.converge()
+	}
+}

@@ -1,0 +1,283 @@
+// Package plan decides, purely, what is to be done about one unit: from the
+// declaration, what the manager and the disk say, what the ledger remembers and
+// what the loop has seen lately, it makes the steps with their reasons and the
+// outcome as it stands.
+//
+// Decide is called at least twice in a pass: before anything is written, and
+// again after the reload, on a fresh look. It asks for jobs only when nothing is
+// left to write and no reload is owed, so a caller acts on the steps in order
+// and asks again. The package touches nothing: no disk, no manager, no clock.
+// All of it is safe for concurrent use; values are not shared.
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"stead/host/report"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// Action is what a step does.
+type Action string
+
+// The actions, in the order of a pass.
+const (
+	Write       Action = "write"  // a file
+	MakeLink    Action = "link"   // a symbolic link
+	Remove      Action = "remove" // a file
+	Unlink      Action = "unlink" // a symbolic link
+	Reload      Action = "reload" // the manager
+	ResetFailed Action = "reset-failed"
+	Start       Action = "start"
+	Stop        Action = "stop"
+	Restart     Action = "restart" // only if it runs: a try-restart job
+)
+
+// Step is one action and why it is taken.
+type Step struct {
+	Action Action
+	Path   string // of disk steps
+	Want   Entry  // what shall stand at Path; Absent for Remove and Unlink
+	// Content is what a Write puts down. A Write without it puts back the bytes
+	// that the ledger keeps for Want.Digest.
+	Content []byte
+	Unit    unit.Name // of jobs and reset-failed
+	Reason  string
+}
+
+// OnDisk reports whether s changes the disk.
+func (s Step) OnDisk() bool {
+	switch s.Action {
+	case Write, MakeLink, Remove, Unlink:
+		return true
+	}
+	return false
+}
+
+// Job returns the job that s asks for; false for a step that is not a job.
+func (s Step) Job() (unit.JobRequest, bool) {
+	switch s.Action {
+	case Start:
+		return unit.JobRequest{Name: s.Unit, Type: unit.StartJob}, true
+	case Stop:
+		return unit.JobRequest{Name: s.Unit, Type: unit.StopJob}, true
+	case Restart:
+		return unit.JobRequest{Name: s.Unit, Type: unit.TryRestartJob}, true
+	}
+	return unit.JobRequest{}, false
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	Service    *shape.Service // nil: the unit is being given back
+	Generation uint64         // of the declaration
+	Status     unit.Status
+	Disk       Disk
+	Memory     Memory
+	Track      Track
+	Clock      Clock
+	Owner      string // the declaration that owns the unit, when it is another one
+	OwesReload bool   // the manager owes a reload from an earlier pass
+}
+
+// Decision is what is to be done and how the declaration stands.
+type Decision struct {
+	Steps    []Step
+	Outcome  report.Outcome
+	Reason   report.Reason
+	Text     string
+	Warnings []string
+	Again    time.Time // look again by then; zero: only when something happens
+	Done     bool      // of a unit that is given back: nothing is left to do
+}
+
+// Settle is how long a unit must hold a state before it counts.
+const Settle = time.Second
+
+// Decide makes the plan for one unit.
+func Decide(in Input) Decision {
+	d := &Decision{}
+	if in.Service == nil {
+		withdraw(in, d)
+		return *d
+	}
+	if refuse(in, d) {
+		return *d
+	}
+	diskSteps(in, d)
+	switch {
+	case len(d.Steps) > 0:
+		if !in.Track.free(in.Clock.Wall) {
+			d.Steps = nil
+			d.contested(in)
+			return *d
+		}
+		d.Steps = append(d.Steps, reloadStep("its files changed"))
+		d.wait(report.OwedReload, "its files are being written")
+		return *d
+	case NeedsReload(in) != "":
+		d.Steps = append(d.Steps, reloadStep(NeedsReload(in)))
+		d.wait(report.OwedReload, NeedsReload(in))
+		return *d
+	}
+	if unloadable(in, d) {
+		return *d
+	}
+	activity(in, d)
+	d.links(in)
+	if in.Track.Fought > 0 && d.Outcome != report.Failed && d.Outcome != report.Refused {
+		d.contested(in)
+	}
+	return *d
+}
+
+func reloadStep(reason string) Step { return Step{Action: Reload, Reason: reason} }
+
+func (d *Decision) set(o report.Outcome, r report.Reason, format string, args ...any) {
+	d.Outcome, d.Reason, d.Text = o, r, fmt.Sprintf(format, args...)
+}
+
+func (d *Decision) converge() { d.Outcome, d.Reason, d.Text = report.Converged, "", "" }
+
+func (d *Decision) wait(r report.Reason, format string, args ...any) {
+	d.set(report.Waiting, r, format, args...)
+}
+
+func (d *Decision) fail(r report.Reason, format string, args ...any) {
+	d.set(report.Failed, r, format, args...)
+}
+
+func (d *Decision) refuse(r report.Reason, format string, args ...any) {
+	d.set(report.Refused, r, format, args...)
+}
+
+func (d *Decision) warn(format string, args ...any) {
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (d *Decision) job(a Action, in Input, reason string) {
+	d.Steps = append(d.Steps, Step{Action: a, Unit: in.Status.Asked, Reason: reason})
+}
+
+// by asks for another look at t, or at an earlier time that was asked for.
+func (d *Decision) by(t time.Time) {
+	if d.Again.IsZero() || t.Before(d.Again) {
+		d.Again = t
+	}
+}
+
+func (d *Decision) contested(in Input) {
+	t := in.Track
+	n := len(t.Undone)
+	text := fmt.Sprintf("undone from outside %d times lately (%s); put right with growing delay", n, t.UndoneHow)
+	if !t.free(in.Clock.Wall) {
+		text += ", next " + t.NotBefore.Format("15:04:05")
+		d.by(t.NotBefore)
+	} else {
+		d.by(t.quietAt())
+	}
+	d.Outcome, d.Reason, d.Text = report.Contested, "", text
+}
+
+// refuse states what forbids the whole declaration on this node.
+func refuse(in Input, d *Decision) bool {
+	s, st := in.Service, in.Status
+	if in.Owner != "" {
+		d.refuse(report.OwnedBy, "conflict with %s: %s is declared by it already", in.Owner, st.ID)
+		return true
+	}
+	if why, is := shape.Protected(st.ID); is {
+		d.refuse(report.Protected, "%s is protected: %s", st.ID, why)
+		return true
+	}
+	if in.Disk.Mask != "" {
+		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
+		return true
+	}
+	if p := in.Disk.Own(in); p.Kind == Link && s.Content != nil && st.ID != st.Asked && st.ID != "" {
+		d.refuse(report.IsAlias, "%s is an alias of %s: declare content under that name", s.Unit, st.ID)
+		return true
+	}
+	return false
+}
+
+// Own is what stands at the path of the declared unit file; the zero Entry when
+// no content is declared.
+func (k Disk) Own(in Input) Entry {
+	for _, w := range k.Wants {
+		if w.Why == "content" {
+			return k.At[w.Path]
+		}
+	}
+	return Entry{}
+}
+
+// unloadable states what systemd says of a definition that it cannot use.
+func unloadable(in Input, d *Decision) bool {
+	st, s := in.Status, in.Service
+	if s.Unit.IsTemplate() {
+		if in.Disk.Fragment == "" {
+			d.fail(report.Missing, "no template %s on this node", s.Unit)
+			return true
+		}
+		return false
+	}
+	switch st.Load {
+	case unit.NotFound:
+		d.fail(report.Missing, "no unit %s on this node, and no content is declared", s.Unit)
+	case unit.BadSetting, unit.LoadFailed:
+		words := st.Trouble.LoadError
+		if words == "" {
+			words = "systemd cannot load it (" + string(st.Load) + ")"
+		}
+		d.fail(report.BadUnit, "%s", words)
+	case unit.Masked:
+		d.refuse(report.IsMasked, "%s is masked; unmask it first", s.Unit)
+	default:
+		for _, w := range in.Disk.Wants {
+			if w.Why == "content" && st.Fragment != "" && st.Fragment != w.Path {
+				d.fail(report.Shadowed, "%s wins over the declared %s", st.Fragment, w.Path)
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// links adds what stands against the declared enablement to an outcome that
+// would otherwise be good.
+func (d *Decision) links(in Input) {
+	if in.Service.Enabled == nil {
+		return
+	}
+	text := in.Disk.Text
+	for _, e := range text.InstallErrors {
+		d.warn("[Install]: %s", e)
+	}
+	if !*in.Service.Enabled {
+		for _, v := range in.Disk.Vendor {
+			d.warn("%s is pulled in by %s, which enabled: false does not turn off", in.Service.Unit, v)
+		}
+		return
+	}
+	why := ""
+	switch {
+	case text.Kind != Plain:
+		why = fmt.Sprintf("it is %s; its enablement lives in what made it", text.Kind)
+	case !text.HasInstall:
+		why = "it is static: it has no [Install] section, so there is nothing to enable"
+	case len(text.InstallErrors) > 0:
+		why = "its [Install] section cannot be followed: " + text.InstallErrors[0]
+	}
+	if why == "" {
+		return
+	}
+	if d.Outcome == report.Converged || d.Reason == report.Settling {
+		d.refuse(report.NoInstall, "enabled: true on %s: %s", in.Service.Unit, why)
+		return
+	}
+	d.warn("enabled: true on %s: %s", in.Service.Unit, why)
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"strconv"
+
+	"stead/host/unit"
+)
+
+func (in Input) key() string { return strconv.FormatUint(in.Generation, 10) + " " + in.Disk.Loaded }
+
+// stale marks a run whose definition is older than the files at first sight.
+const stale = "stale"
+
+// Remember brings the memory up to date with a look at which no reload was owed:
+// which definition the manager has loaded, which of them the run has taken in,
+// and how a oneshot ended. It reports whether anything changed; the result must
+// be durable before a job is queued.
+//
+// Equal bytes count as taken in at first sight. A run that began after its
+// definition was loaded has taken it in, whoever started it.
+func Remember(in Input) (Memory, bool) {
+	m, st := in.Memory, in.Status
+	if in.Disk.Loaded == "" || NeedsReload(in) != "" {
+		if m.Taken.Invocation == "" && st.Active.Up() && st.Invocation != "" {
+			m.Taken = Taken{Digest: stale, Invocation: st.Invocation}
+			return m, true
+		}
+		return m, false
+	}
+	if st.Active.Up() && st.Invocation != "" {
+		m.Taken = Taken{Digest: taken(in), Invocation: st.Invocation}
+	}
+	if m.Loaded.Digest != in.Disk.Loaded || m.Loaded.Boot != in.Clock.Boot {
+		m.Loaded = Loaded{Digest: in.Disk.Loaded, Boot: in.Clock.Boot, At: in.Clock.Monotonic}
+	}
+	if ranNow(in) {
+		m.Oneshot = Oneshot{Digest: in.Disk.Loaded, Boot: in.Clock.Boot, Result: unit.JobDone}
+	}
+	return m, m.Taken != in.Memory.Taken || m.Loaded != in.Memory.Loaded || m.Oneshot != in.Memory.Oneshot
+}
+
+// taken is the digest of the definition that the present run has taken in.
+func taken(in Input) string {
+	m, st := in.Memory, in.Status
+	switch {
+	case m.Taken.Invocation == st.Invocation && m.Taken.Digest != "":
+		return m.Taken.Digest
+	case m.Taken.Invocation == "":
+		return in.Disk.Loaded
+	case m.Loaded.Boot != in.Clock.Boot:
+		return in.Disk.Loaded // a boot reads everything anew
+	case m.Loaded.Digest == in.Disk.Loaded && st.Started >= m.Loaded.At:
+		return in.Disk.Loaded
+	}
+	return m.Taken.Digest
+}
+
+// pending reports whether the run has not taken in the loaded definition.
+func pending(in Input) bool {
+	return in.Status.Active.Up() && in.Disk.Loaded != "" && in.Status.Invocation != "" &&
+		in.Memory.Taken.Invocation == in.Status.Invocation && in.Memory.Taken.Digest != in.Disk.Loaded
+}
+
+// transientRun tells a oneshot that does not remain after its exit: it is
+// inactive when all is well, and systemd forgets that it ran.
+func transientRun(in Input) bool { return in.Disk.Text.Type == "oneshot" && !in.Disk.Text.RemainAfter }
+
+// ranNow reports whether our own awaited start of a oneshot has just succeeded.
+func ranNow(in Input) bool {
+	st, t := in.Status, in.Track
+	return transientRun(in) && st.Active == unit.Inactive && t.Job.ID == 0 && t.Last == unit.JobDone &&
+		(t.Job.Type == unit.StartJob || t.Job.Type == unit.TryRestartJob) && t.Job.Digest == in.Disk.Loaded &&
+		len(st.Trouble.Unmet) == 0 && (st.Trouble.Result == "" || st.Trouble.Result == "success")
+}
+
+// oneshotDone reports whether a oneshot counts as running. It is not run again
+// by a later pass nor by a reboot; enabling is what a boot runs it by, and then
+// a failure at boot counts.
+func oneshotDone(in Input) bool {
+	return transientRun(in) && in.Status.Active == unit.Inactive &&
+		in.Memory.Oneshot.Result == unit.JobDone && in.Memory.Oneshot.Digest == in.Disk.Loaded
+}

@@ -1,0 +1,298 @@
+package plan
+
+import (
+	"time"
+
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// Retry delays: after a failure, and after something was undone from outside
+// too often.
+const (
+	firstDelay = 5 * time.Second
+	lastDelay  = 5 * time.Minute
+	// fights is how many times in fightWindow a thing may be undone from outside
+	// before it counts as fought over.
+	fights      = 3
+	fightWindow = time.Minute
+)
+
+// Track is what the loop has seen of a unit lately. It lives in memory only: a
+// host that starts anew looks with fresh eyes. Its methods return the changed
+// value and touch nothing else.
+type Track struct {
+	key  string    // generation and definition that the effort is for
+	seen tuple     // the state at the last look
+	at   time.Time // since when it is so
+	prev time.Duration
+
+	Begun   time.Time // when the present effort began; zero when there is none
+	Settled bool      // converged at the last look
+	Job     Job       // ours, in flight
+	Last    unit.JobResult
+	Tries   int // jobs of ours since it was last settled
+	judged  int // the try whose end NotBefore accounts for
+
+	NotBefore time.Time   // no job and no repair before
+	Undone    []time.Time // when it was undone from outside, within the window
+	UndoneHow string
+	Fought    int // how often the delay of a fight has grown
+	foreign   time.Time
+
+	rises       []rise // automatic restarts by systemd
+	restarts    uint32
+	restartsSet bool
+
+	ReloadedFor string // the Definition that was on disk at the last reload
+}
+
+// Job is a job of ours in the manager's queue.
+type Job struct {
+	ID     uint32
+	Type   unit.JobType
+	Digest string    // the definition that was loaded when it was queued
+	At     time.Time // when it was queued
+}
+
+type tuple struct {
+	load       unit.LoadState
+	active     unit.ActiveState
+	sub        string
+	invocation string
+}
+
+type rise struct {
+	at time.Time
+	by uint32
+}
+
+func (t Track) free(now time.Time) bool { return !now.Before(t.NotBefore) }
+
+// quietAt is when a fight counts as over if nothing more happens.
+func (t Track) quietAt() time.Time {
+	if len(t.Undone) == 0 {
+		return time.Time{}
+	}
+	return t.Undone[len(t.Undone)-1].Add(fightWindow + delay(t.Fought))
+}
+
+func delay(n int) time.Duration {
+	d := firstDelay
+	for ; n > 1 && d < lastDelay; n-- {
+		d *= 2
+	}
+	return min(d, lastDelay)
+}
+
+// Queued notes a job that was put in the manager's queue.
+func (t Track) Queued(j Job) Track {
+	t.Job, t.Last = j, ""
+	t.Tries++
+	return t
+}
+
+// Rejected notes that the manager would not queue a job.
+func (t Track) Rejected(now time.Time) Track {
+	t.Job = Job{}
+	t.Tries++
+	t.judged = t.Tries
+	t.NotBefore = now.Add(delay(t.Tries))
+	return t
+}
+
+// Ended notes a job that left the queue: ours by its ID, or a foreign one.
+func (t Track) Ended(e unit.JobEnd, now time.Time) Track {
+	if e.ID == t.Job.ID && e.ID != 0 {
+		t.Last, t.Job.ID = e.Result, 0
+		return t
+	}
+	t.foreign = now
+	return t
+}
+
+// See takes a fresh look in: it must be called once for each look, before
+// Decide.
+func (t Track) See(in Input) Track {
+	now := in.Clock.Wall
+	t = t.restart(in)
+	if t.Job.ID != 0 && in.Status.Job.ID != t.Job.ID {
+		t.Job.ID, t.Last = 0, "" // it is gone, and how it ended was lost with a reload
+	}
+	s := tuple{in.Status.Load, in.Status.Active, in.Status.Sub, in.Status.Invocation}
+	if s != t.seen {
+		t.seen, t.at = s, changedAt(in)
+	}
+	t = t.count(in.Status, now)
+	t = t.drift(in)
+	t = t.judge(in)
+	if t.Fought > 0 && t.free(now) && now.After(t.quietAt()) {
+		t.Fought, t.Undone = 0, nil
+	}
+	return t
+}
+
+// restart begins a new effort when the declaration or the definition is another
+// than before: whoever mended something need not wait for an old delay.
+func (t Track) restart(in Input) Track {
+	key := in.key()
+	if t.key == key {
+		return t
+	}
+	fresh := Track{key: key, seen: t.seen, at: t.at, Begun: in.Clock.Wall, Job: t.Job, Undone: t.Undone,
+		UndoneHow: t.UndoneHow, Fought: t.Fought, restarts: t.restarts, restartsSet: t.restartsSet,
+		ReloadedFor: t.ReloadedFor, Settled: t.Settled}
+	if t.Fought > 0 {
+		fresh.NotBefore = t.NotBefore
+	}
+	if t.generation() != fresh.generation() {
+		fresh.Settled = false
+	}
+	return fresh
+}
+
+func (t Track) generation() string {
+	for i := range len(t.key) {
+		if t.key[i] == ' ' {
+			return t.key[:i]
+		}
+	}
+	return t.key
+}
+
+// changedAt translates systemd's own stamp of the last change, so that a host
+// that starts anew need not wait for what settled long ago.
+func changedAt(in Input) time.Time {
+	if c := in.Status.Changed; c > 0 && c <= in.Clock.Monotonic {
+		return in.Clock.Wall.Add(c - in.Clock.Monotonic)
+	}
+	return in.Clock.Wall
+}
+
+func (t Track) count(st unit.Status, now time.Time) Track {
+	if t.restartsSet && st.Restarts > t.restarts {
+		t.rises = append(t.rises, rise{now, st.Restarts - t.restarts})
+	}
+	t.restarts, t.restartsSet = st.Restarts, true
+	return t
+}
+
+// risen counts automatic restarts within the window.
+func (t Track) risen(now time.Time, window time.Duration) (n uint32, last time.Time) {
+	for _, r := range t.rises {
+		if now.Sub(r.at) < window {
+			n, last = n+r.by, r.at
+		}
+	}
+	return n, last
+}
+
+// drift notes that something which had settled is so no longer.
+func (t Track) drift(in Input) Track {
+	if !t.Settled || in.Service == nil {
+		return t
+	}
+	how := ""
+	st, now := in.Status, in.Clock.Wall
+	switch e := ensure(in); {
+	case e == shape.Running && st.Active.Down() && !oneshotDone(in):
+		how = t.downBy(in)
+	case e == shape.Stopped && (st.Active.Up() || st.Active == unit.Activating):
+		how = "started from outside"
+	}
+	if how == "" {
+		how = fileDrift(in)
+	}
+	if how == "" {
+		return t
+	}
+	t.Settled, t.Begun, t.Tries, t.judged = false, now, 0, 0
+	if st.Active == unit.FailedState && ensure(in) == shape.Running {
+		t.Tries, t.judged = 1, 1
+		t.NotBefore = now.Add(delay(1))
+		return t
+	}
+	return t.undone(how, now)
+}
+
+func (t Track) downBy(in Input) string {
+	if in.Clock.Wall.Sub(t.foreign) < fightWindow && !t.foreign.IsZero() {
+		return "stopped from outside"
+	}
+	return "its process ended by itself"
+}
+
+func (t Track) undone(how string, now time.Time) Track {
+	kept := make([]time.Time, 0, len(t.Undone)+1)
+	for _, u := range t.Undone {
+		if now.Sub(u) < fightWindow || t.Fought > 0 {
+			kept = append(kept, u)
+		}
+	}
+	if len(kept) > 20 {
+		kept = kept[len(kept)-20:]
+	}
+	t.Undone, t.UndoneHow = append(kept, now), how
+	if len(t.Undone) >= fights {
+		t.Fought++
+		t.NotBefore = now.Add(delay(t.Fought))
+	}
+	return t
+}
+
+// fileDrift says how a file or link of ours was changed from outside.
+func fileDrift(in Input) string {
+	for _, w := range in.Disk.Wants {
+		if wrote, ok := in.Memory.Wrote[w.Path]; ok && wrote == w.Entry && in.Disk.At[w.Path] != w.Entry {
+			return w.Path + " changed from outside"
+		}
+	}
+	return ""
+}
+
+// judge sets the delay when a try of ours has come to nothing.
+func (t Track) judge(in Input) Track {
+	if t.Tries == t.judged || t.Job.ID != 0 {
+		return t
+	}
+	st := in.Status
+	failed := false
+	switch e := ensure(in); {
+	case in.Service == nil:
+		failed = wasDown(in.Memory) != st.Active.Down()
+	case e == shape.Running:
+		failed = st.Active.Down() && !oneshotDone(in)
+	case e == shape.Stopped:
+		failed = st.Active.Up()
+	default:
+		failed = st.Active == unit.FailedState
+	}
+	if !failed && in.Service != nil && st.Active.Up() && pending(in) && t.Last != "" {
+		failed = true // a restart of ours that restarted nothing
+	}
+	if failed {
+		t.judged = t.Tries
+		t.NotBefore = in.Clock.Wall.Add(delay(t.Tries))
+	}
+	return t
+}
+
+// Judged takes in how the decision came out.
+func (t Track) Judged(converged bool, now time.Time) Track {
+	switch {
+	case converged:
+		t.Settled, t.Begun, t.Tries, t.judged, t.Last = true, time.Time{}, 0, 0, ""
+		if t.Fought == 0 {
+			t.NotBefore = time.Time{}
+		}
+	case t.Begun.IsZero():
+		t.Begun = now
+	}
+	return t
+}
+
+// Reloaded notes that the manager has read the disk as k shows it.
+func (t Track) Reloaded(k Disk) Track {
+	t.ReloadedFor = Definition(k)
+	return t
+}
