@@ -1,0 +1,110 @@
+package systemd
+
+import (
+	"sync"
+
+	"stead/host/unit"
+)
+
+// mostUnits bounds the units that wait to be drained; beyond it everything is
+// to be looked at.
+const mostUnits = 4096
+
+// changes gathers what happened until it is drained.
+type changes struct {
+	wake chan struct{} // capacity one
+
+	mu        sync.Mutex
+	all       bool
+	reloading bool
+	units     []unit.Name
+	seen      map[unit.Name]bool
+	jobs      []unit.JobEnd
+}
+
+func newChanges() *changes {
+	return &changes{wake: make(chan struct{}, 1), seen: map[unit.Name]bool{}}
+}
+
+func (c *changes) drain() unit.Changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := unit.Changes{All: c.all, Units: c.units, Jobs: c.jobs}
+	c.all, c.units, c.jobs = false, nil, nil
+	clear(c.seen)
+	return out
+}
+
+func (c *changes) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// everything asks for a look at all units.
+func (c *changes) everything() {
+	c.mu.Lock()
+	c.setAll()
+	c.mu.Unlock()
+	c.signal()
+}
+
+// lost is everything, at the end of a connection.
+func (c *changes) lost() {
+	c.mu.Lock()
+	c.reloading = false
+	c.setAll()
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *changes) setAll() {
+	c.all, c.units = true, nil
+	clear(c.seen)
+}
+
+// reload notes that a reload began or ended.
+func (c *changes) reload(active bool) {
+	c.mu.Lock()
+	c.reloading = active
+	if !active {
+		c.setAll()
+	}
+	c.mu.Unlock()
+	if !active {
+		c.signal()
+	}
+}
+
+// changed notes that the state of n changed.
+func (c *changes) changed(n unit.Name) {
+	c.mu.Lock()
+	added := c.add(n)
+	c.mu.Unlock()
+	if added {
+		c.signal()
+	}
+}
+
+// ended notes the end of a job, which is also a change of its unit.
+func (c *changes) ended(j unit.JobEnd) {
+	c.mu.Lock()
+	c.jobs = append(c.jobs, j)
+	c.add(j.Unit)
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *changes) add(n unit.Name) bool {
+	if c.reloading || c.all || c.seen[n] {
+		return false
+	}
+	if len(c.units) >= mostUnits {
+		c.setAll()
+		return true
+	}
+	c.seen[n] = true
+	c.units = append(c.units, n)
+	return true
+}

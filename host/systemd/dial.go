@@ -1,0 +1,87 @@
+package systemd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	pingFirst = 20 * time.Millisecond // until the second ping; doubles from there
+	pingTotal = 5 * time.Second       // without an answer to any ping, after which the connection is given up
+)
+
+// dial connects to the manager's private socket and returns a link that has
+// answered once. Nothing else may be sent before: the first call right after
+// authentication is swallowed in most tries (seen on systemd 247, 252 and 257),
+// so a harmless one is sent, and again, until any of them is answered.
+func (m *Manager) dial(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTotal)
+	defer cancel()
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unix", m.opts.Address)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{nc: nc, timeout: m.opts.CallTimeout, patience: m.opts.ReloadTimeout, onCall: m.opts.OnCall}
+	l.signals = &receiver{m: m}
+	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout},
+		dbus.WithSignalHandler(l.signals))
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	if err := l.greet(ctx); err != nil {
+		l.drop(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *link) greet(ctx context.Context) error {
+	deadline, _ := ctx.Deadline()
+	if err := l.nc.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.nc.Close() })
+	err := l.bus.Auth([]dbus.Auth{dbus.AuthExternal("0")})
+	if !stop() {
+		return fmt.Errorf("authenticate: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("authenticate: %w", err)
+	}
+	if err := l.nc.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return l.ping(ctx)
+}
+
+func (l *link) ping(ctx context.Context) error {
+	const most = 16
+	done := make(chan *dbus.Call, most)
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for n := 0; ; {
+		select {
+		case c := <-done:
+			if err := fromBus(c.Err, ctx); err != nil {
+				return fmt.Errorf("ping: %w", err)
+			}
+			return nil
+		case <-again.C:
+			if n < most {
+				l.send(ctx, call{busPath, "org.freedesktop.DBus.Peer", "Ping", nil}, done)
+				n++
+			}
+			again.Reset(pingFirst << min(n-1, 5))
+		case <-ctx.Done():
+			return errors.New("ping: no answer from the manager")
+		}
+	}
+}
