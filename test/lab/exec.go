@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -46,19 +47,24 @@ func (n *Node) Exec(ctx context.Context, args ...string) (Output, error) {
 	err := cmd.Run()
 	out := Output{Stdout: stdout.String(), Stderr: stderr.String()}
 	if cmd.ProcessState != nil {
-		out.Code = cmd.ProcessState.ExitCode()
-		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			out.Code = 128 + int(ws.Signal())
-		}
+		out.Code = ExitCode(cmd.ProcessState)
 	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("run %q in lab node %q: %w", args, n.Name(), context.Cause(ctx))
-	case errors.As(err, &exit) || err == nil:
+	case err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay): // the last: a child of its own still holds its output
 		return out, nil
 	}
 	return out, fmt.Errorf("run %q in lab node %q: %w", args, n.Name(), err)
+}
+
+// ExitCode is how a Command ended, as Output.Code has it.
+func ExitCode(p *os.ProcessState) int {
+	if ws, ok := p.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return p.ExitCode()
 }
 
 // Run runs a command inside that must succeed, and returns its standard output.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,13 +23,10 @@ func (n *Node) Path(inside string) string {
 func (n *Node) WriteFile(inside string, data []byte, mode fs.FileMode) error {
 	f, err := n.create(inside, mode)
 	if err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
 		return n.fault("write", inside, err)
 	}
-	return n.fault("write", inside, f.Close())
+	_, err = f.Write(data)
+	return n.fault("write", inside, errors.Join(err, f.Close()))
 }
 
 // ReadFile reads a file of the running node.
@@ -55,27 +53,34 @@ func (n *Node) Remove(inside string) error {
 // CopyIn copies a file of this machine, or a folder with all that is in it, into the node, with its modes, as root's. inside names the copy
 // itself and not the folder that it goes to.
 func (n *Node) CopyIn(outside, inside string) error {
-	outside, err := filepath.EvalSymlinks(outside) // a symlink that is named stands for what it points to, those below stand for themselves
+	st, err := os.Stat(outside)
 	if err != nil {
+		return n.fault("copy to", inside, err)
+	}
+	if !st.IsDir() {
+		return n.fault("copy to", inside, n.copyFile(outside, inside))
+	}
+	// A symlink that is named stands for what it points to; those below stand for themselves.
+	if outside, err = filepath.EvalSymlinks(outside); err != nil {
 		return n.fault("copy to", inside, err)
 	}
 	return filepath.WalkDir(outside, func(p string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(outside, p)
 		to := path.Join(inside, filepath.ToSlash(rel))
 		if err == nil {
-			err = n.copyIn(p, to, d)
+			err = n.copyEntry(p, to, d)
 		}
 		return n.fault("copy to", to, err)
 	})
 }
 
-func (n *Node) copyIn(from, to string, d fs.DirEntry) error {
-	st, err := d.Info()
-	if err != nil {
-		return err
-	}
+func (n *Node) copyEntry(from, to string, d fs.DirEntry) error {
 	switch {
 	case d.IsDir():
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
 		return n.mkdirAll(to, st.Mode().Perm())
 	case d.Type() == fs.ModeSymlink:
 		target, err := os.Readlink(from)
@@ -88,23 +93,29 @@ func (n *Node) copyIn(from, to string, d fs.DirEntry) error {
 		}
 		defer parent.Close()
 		return unix.Symlinkat(target, int(parent.Fd()), path.Base(to))
-	case !d.Type().IsRegular():
-		return fmt.Errorf("%q is neither file, folder nor symlink", from)
 	}
+	return n.copyFile(from, to)
+}
+
+func (n *Node) copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	st, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("%q is neither file, folder nor symlink", from)
+	}
 	out, err := n.create(to, st.Mode().Perm())
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // CopyOut copies a file of the running node, or a folder with all that is in it, to this machine. outside names the copy itself; its folder
@@ -126,11 +137,8 @@ func (n *Node) CopyOut(inside, outside string) error {
 	if err != nil {
 		return n.fault("copy from", inside, err)
 	}
-	if _, err := io.Copy(out, f); err != nil {
-		out.Close()
-		return n.fault("copy from", inside, err)
-	}
-	return n.fault("copy from", inside, out.Close())
+	_, err = io.Copy(out, f)
+	return n.fault("copy from", inside, errors.Join(err, out.Close()))
 }
 
 // open resolves the path as the node would, symlinks included (openat2(2), RESOLVE_IN_ROOT), and never leaves it.
@@ -153,15 +161,15 @@ func (n *Node) open(inside string, flags uint64, mode fs.FileMode) (*os.File, er
 // create opens a file for writing, with exactly this mode and an empty content, and makes the folders on its way.
 func (n *Node) create(inside string, mode fs.FileMode) (*os.File, error) {
 	if err := n.mkdirAll(path.Dir(path.Clean("/"+inside)), 0o755); err != nil {
-		return nil, n.fault("write", inside, err)
+		return nil, err
 	}
 	f, err := n.open(inside, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, mode)
 	if err != nil {
-		return nil, n.fault("write", inside, err)
+		return nil, err
 	}
 	if err := f.Chmod(mode); err != nil {
 		f.Close()
-		return nil, n.fault("write", inside, err)
+		return nil, err
 	}
 	return f, nil
 }
@@ -190,24 +198,10 @@ func (n *Node) mkdirAll(inside string, mode fs.FileMode) error {
 	return os.Chmod(made, mode)
 }
 
-// fault says of which file of which node err speaks, once; nil stays nil.
+// fault says of which file of which node err speaks; nil stays nil.
 func (n *Node) fault(doing, inside string, err error) error {
-	if f, ok := err.(*fileError); err == nil || ok {
-		if err == nil {
-			return nil
-		}
-		return f
+	if err == nil {
+		return nil
 	}
-	return &fileError{doing: doing, inside: inside, node: n.Name(), err: err}
+	return fmt.Errorf("%s %q in lab node %q: %w", doing, inside, n.Name(), err)
 }
-
-type fileError struct {
-	doing, inside, node string
-	err                 error
-}
-
-func (e *fileError) Error() string {
-	return fmt.Sprintf("%s %q in lab node %q: %v", e.doing, e.inside, e.node, e.err)
-}
-
-func (e *fileError) Unwrap() error { return e.err }

@@ -75,6 +75,7 @@ func (n *Node) keeperCommand(s state) *exec.Cmd {
 	}
 	args = append(args, "--", "bash", n.dir.file("keeper.sh"), string(n.dir), s.Root, s.Hostname, random(16), string(s.Group), ownCgroup(), life)
 	cmd := exec.Command("unshare", args...)
+	cmd.Env = append(os.Environ(), stateEnv+"="+string(n.dir))
 	cmd.Stderr = n.logs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
