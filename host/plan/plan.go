@@ -119,7 +119,7 @@ func Decide(in Input) Decision {
 		return *d
 	case NeedsReload(in) != "":
 		d.Steps = append(d.Steps, reloadStep(NeedsReload(in)))
-		d.wait(report.OwedReload, NeedsReload(in))
+		d.wait(report.OwedReload, "%s", NeedsReload(in))
 		return *d
 	}
 	if unloadable(in, d) {

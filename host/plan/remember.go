@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"strconv"
 
 	"stead/host/unit"
@@ -79,4 +80,29 @@ func ranNow(in Input) bool {
 func oneshotDone(in Input) bool {
 	return transientRun(in) && in.Status.Active == unit.Inactive &&
 		in.Memory.Oneshot.Result == unit.JobDone && in.Memory.Oneshot.Digest == in.Disk.Loaded
+}
+
+// Forget drops the memory of paths that are not wanted and stand as they were
+// found: there is nothing left to give back.
+func Forget(in Input) (Memory, bool) {
+	m := in.Memory
+	wanted := make(map[string]bool, len(in.Disk.Wants))
+	for _, w := range in.Disk.Wants {
+		wanted[w.Path] = true
+	}
+	var gone []string
+	for p, found := range m.Found {
+		if now, looked := in.Disk.At[p]; looked && !wanted[p] && now == found {
+			gone = append(gone, p)
+		}
+	}
+	if len(gone) == 0 {
+		return m, false
+	}
+	m.Found, m.Wrote = maps.Clone(m.Found), maps.Clone(m.Wrote)
+	for _, p := range gone {
+		delete(m.Found, p)
+		delete(m.Wrote, p)
+	}
+	return m, true
 }

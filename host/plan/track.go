@@ -25,7 +25,6 @@ type Track struct {
 	key  string    // generation and definition that the effort is for
 	seen tuple     // the state at the last look
 	at   time.Time // since when it is so
-	prev time.Duration
 
 	Begun   time.Time // when the present effort began; zero when there is none
 	Settled bool      // converged at the last look
@@ -68,6 +67,9 @@ type rise struct {
 }
 
 func (t Track) free(now time.Time) bool { return !now.Before(t.NotBefore) }
+
+// Since is when the state of the last look began.
+func (t Track) Since() time.Time { return t.at }
 
 // quietAt is when a fight counts as over if nothing more happens.
 func (t Track) quietAt() time.Time {

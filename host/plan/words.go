@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -63,15 +62,4 @@ func jobWords(r unit.JobResult) string {
 		return "its result was lost"
 	}
 	return string(r)
-}
-
-// One joins texts that are one line each.
-func One(parts ...string) string {
-	var out []string
-	for _, p := range parts {
-		if p = strings.TrimSpace(p); p != "" {
-			out = append(out, p)
-		}
-	}
-	return strings.Join(out, "; ")
 }

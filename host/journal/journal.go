@@ -1,0 +1,174 @@
+// Package journal reads the last log lines of units by running journalctl, with
+// every field in full and all that it reads bounded.
+//
+// It owns no state; a Reader may be used from several goroutines. It is meant
+// for the side of a loop, not for its turn: each unit costs one journalctl, some
+// ten milliseconds. journalctl's own match for a unit is used (-u), because it
+// also finds what the manager says about the unit, which carries other fields
+// than what the unit itself says (systemd.journal-fields(7)).
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+// Bounds of what is read.
+const (
+	// MaxLine is how many bytes of one message are kept; a longer one is cut and
+	// marked.
+	MaxLine   = 1 << 10
+	maxOutput = 4 << 20
+	parallel  = 2
+)
+
+// Reader reads the journal of this machine.
+type Reader struct {
+	Scope unit.Scope // only unit.System is read by this version
+	Count int        // lines for each unit; 0 means 10
+}
+
+// Lines returns the last lines of each unit in this boot, oldest first, as
+// "15:04:05 message". A unit without lines is left out; a unit whose lines cannot
+// be read has one line that says why.
+func (r Reader) Lines(ctx context.Context, names []unit.Name) map[unit.Name][]string {
+	out := make(map[unit.Name][]string, len(names))
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for _, n := range names {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			lines, err := r.read(ctx, n)
+			if err != nil {
+				lines = []string{"(" + err.Error() + ")"}
+			}
+			if len(lines) > 0 {
+				mu.Lock()
+				out[n] = lines
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return out
+}
+
+func (r Reader) read(ctx context.Context, n unit.Name) ([]string, error) {
+	count := r.Count
+	if count == 0 {
+		count = 10
+	}
+	cmd := exec.CommandContext(ctx, "journalctl", "--unit="+string(n), "--boot", "--output=json", "--all",
+		"--output-fields=MESSAGE", "--no-pager", "--quiet", "--lines="+strconv.Itoa(count))
+	cmd.WaitDelay = time.Second
+	var stdout, stderr limited
+	stdout.left, stderr.left = maxOutput, 4<<10
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fault.New(fault.Failed, "journalctl", string(n), fmt.Errorf("%w: %s", err, clean(stderr.Bytes())))
+	}
+	return parse(&stdout.Buffer)
+}
+
+// limited keeps the first bytes and drops the rest.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+// Write implements io.Writer; it never fails.
+func (l *limited) Write(p []byte) (int, error) {
+	keep := min(len(p), l.left)
+	l.left -= keep
+	l.Buffer.Write(p[:keep])
+	return len(p), nil
+}
+
+// parse reads journalctl's JSON lines (systemd.journal-export-formats: a field
+// that is not valid UTF-8 is an array of bytes, one that occurs several times an
+// array of values).
+func parse(in io.Reader) ([]string, error) {
+	var lines []string
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, maxOutput)
+	for scan.Scan() {
+		var e struct {
+			Message json.RawMessage `json:"MESSAGE"`
+			Time    string          `json:"__REALTIME_TIMESTAMP"`
+		}
+		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
+			continue // the line at which the output was cut
+		}
+		at := ""
+		if us, err := strconv.ParseInt(e.Time, 10, 64); err == nil {
+			at = time.UnixMicro(us).Format("15:04:05") + " "
+		}
+		lines = append(lines, at+clean(message(e.Message)))
+	}
+	return lines, scan.Err()
+}
+
+func message(raw json.RawMessage) []byte {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []byte(text)
+	}
+	var nums []int
+	if json.Unmarshal(raw, &nums) == nil {
+		out := make([]byte, len(nums))
+		for i, n := range nums {
+			out[i] = byte(n)
+		}
+		return out
+	}
+	var several []string
+	if json.Unmarshal(raw, &several) == nil {
+		return []byte(strings.Join(several, " / "))
+	}
+	return nil
+}
+
+// clean makes bytes safe for a terminal: what is not printable is escaped, and a
+// long message is cut and marked.
+func clean(b []byte) string {
+	b = bytes.TrimRight(b, "\n")
+	cut := len(b) > MaxLine
+	if cut {
+		b = b[:MaxLine]
+	}
+	var s strings.Builder
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&s, `\x%02x`, b[0])
+		case r == '\t' || unicode.IsPrint(r):
+			s.Write(b[:n])
+		case r == '\n':
+			s.WriteString(`\n`)
+		default:
+			fmt.Fprintf(&s, `\x%02x`, r)
+		}
+		b = b[n:]
+	}
+	if cut {
+		s.WriteString(" (cut)")
+	}
+	return s.String()
+}

@@ -1,0 +1,248 @@
+// Package reconcile is the single-writer loop that keeps the declared units of
+// one scope as declared.
+//
+// A turn takes all units that something happened to, looks at them in bulk, lets
+// host/plan decide, puts on disk what belongs there, reloads the manager once,
+// looks again and queues every job from one goroutine; it waits for no job.
+// Signals and file watches only say "look again" and carry no truth; every
+// FullLook the loop looks at everything. What stood on the machine and what is
+// about to be written is durable in the ledger before the act, so a killed host
+// goes on where it was.
+//
+// One goroutine, that of Run, owns all state. Declare, Reports and Alive may be
+// called from any goroutine. The loop owns no adapter: it neither opens nor
+// closes the manager, disk, ledger and watcher that it is given. Errors end in
+// reports and in the log, once, with what happens next.
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"stead/host/plan"
+	"stead/host/report"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// signals is how a manager says that something changed.
+type signals interface {
+	Wake() <-chan struct{}
+	Drain() unit.Changes
+}
+
+// manager is a service manager of the loop's scope.
+type manager interface {
+	signals
+	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
+	Enqueue(ctx context.Context, jobs []unit.JobRequest) []unit.Queued
+	Reload(ctx context.Context) (time.Duration, error)
+	ResetFailed(ctx context.Context, names []unit.Name) []error
+}
+
+// disk is where unit files and links stand.
+type disk interface {
+	Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error)
+	Snapshot(path string) (plan.Entry, []byte, error)
+	Apply(ctx context.Context, cs []plan.Change) plan.Applied
+	RemoveDirs(paths []string) (removed []string)
+}
+
+// ledger is the durable memory.
+type ledger interface {
+	Record(r plan.Record) error
+	Blob(digest string) ([]byte, error)
+}
+
+// watcher says which watched paths changed.
+type watcher interface {
+	Set(dirs []string)
+	Wake() <-chan struct{}
+	Drain() (paths []string, all bool)
+}
+
+// adviser reads what systemd wrote about units; it may be slow and is only
+// called off the loop.
+type adviser interface {
+	Lines(ctx context.Context, names []unit.Name) map[unit.Name][]string
+	Verify(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string
+}
+
+// Declared is one accepted declaration.
+type Declared struct {
+	Service    *shape.Service
+	UID        string
+	Generation uint64
+}
+
+// Options are what a Loop is made of. All adapters are required.
+type Options struct {
+	Scope     unit.Scope
+	ConfigDir string // where unit files and links are written
+	Manager   manager
+	Disk      disk
+	Ledger    ledger
+	Watcher   watcher
+	Adviser   adviser
+	Clock     func() plan.Clock
+	Logger    *slog.Logger
+
+	Memories []plan.Memory // what the ledger holds at the start
+	Memory   plan.Manager
+	FullLook time.Duration // default 5 minutes
+	// Point is called at every boundary between two acts of a pass, with the
+	// boundary's name; nil for none. Tests kill the host there.
+	Point func(name string)
+}
+
+// Loop keeps the units of one scope. Make it with New.
+type Loop struct {
+	o      Options
+	units  map[unit.Name]*managed
+	owners map[string]*managed // path → the unit it belongs to
+	ids    map[unit.Name][]*managed
+	memory plan.Manager
+	saved  plan.Manager // as the ledger has it
+
+	fullAt     time.Time // of the next full look
+	passAt     time.Time // no pass before; spaces passes while many jobs run
+	unreach    int       // failed looks in a row
+	reloads    reloads
+	watched    bool // the set of watched folders must be made anew
+	side       side
+	declare    chan []Declared
+	asks       chan chan struct{}
+	snapshot   atomic.Pointer[[]*report.Report]
+	everLooked chan struct{}
+}
+
+// New checks o and returns a loop that holds what the ledger remembers and
+// waits for its first Declare. It starts nothing.
+func New(o Options) *Loop {
+	if o.FullLook == 0 {
+		o.FullLook = 5 * time.Minute
+	}
+	if o.Point == nil {
+		o.Point = func(string) {}
+	}
+	l := &Loop{
+		o: o, memory: o.Memory, saved: o.Memory,
+		units:      make(map[unit.Name]*managed),
+		owners:     make(map[string]*managed),
+		ids:        make(map[unit.Name][]*managed),
+		declare:    make(chan []Declared),
+		asks:       make(chan chan struct{}),
+		everLooked: make(chan struct{}),
+	}
+	l.side.done = make(chan advice, 1)
+	for _, m := range o.Memories {
+		owes := o.Memory.OwesReload && o.Memory.Boot == o.Clock().Boot
+		l.units[m.Unit] = &managed{name: m.Unit, mem: m, owes: owes}
+	}
+	l.snapshot.Store(&[]*report.Report{})
+	return l
+}
+
+// Declare hands over the whole accepted set. What the loop holds and the set
+// lacks is given back. It returns when the loop has taken the set in, not when
+// it is applied.
+func (l *Loop) Declare(ctx context.Context, set []Declared) error {
+	select {
+	case l.declare <- set:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Reports returns how every declaration stands, sorted by unit. The reports are
+// shared and must not be changed.
+func (l *Loop) Reports() []*report.Report { return *l.snapshot.Load() }
+
+// Looked is closed when the first set has been looked at.
+func (l *Loop) Looked() <-chan struct{} { return l.everLooked }
+
+// Alive returns nil when the loop answers before ctx ends.
+func (l *Loop) Alive(ctx context.Context) error {
+	ask := make(chan struct{})
+	select {
+	case l.asks <- ask:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run keeps the units until ctx ends, and returns nil then. It leaves the units
+// and the jobs in flight as they are.
+func (l *Loop) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	defer l.side.wait()
+	l.fullAt = l.now().Add(l.o.FullLook)
+	for {
+		timer.Reset(l.sleep())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.o.Manager.Wake():
+			l.drain()
+		case <-l.o.Watcher.Wake():
+			l.paths()
+		case set := <-l.declare:
+			l.accept(set)
+		case <-l.asks:
+		case a := <-l.side.done:
+			l.advised(a)
+		case <-timer.C:
+		}
+		l.turn(ctx)
+	}
+}
+
+func (l *Loop) now() time.Time { return l.o.Clock().Wall }
+
+// turn runs a pass when something is due. A panic in one turn is a defect of
+// stead; it is logged, and the next full look tries again.
+func (l *Loop) turn(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.o.Logger.Error("turn ended by a defect", "scope", l.o.Scope, "defect", p, "stack", string(debug.Stack()))
+			l.passAt = l.now().Add(time.Minute)
+		}
+	}()
+	now := l.now()
+	if now.Before(l.passAt) {
+		return
+	}
+	if !now.Before(l.fullAt) {
+		l.fullAt = now.Add(l.o.FullLook)
+		l.all()
+	}
+	if batch := l.due(now); len(batch) > 0 {
+		l.pass(ctx, batch)
+		l.publish()
+	}
+	l.side.start(ctx, l.o.Adviser)
+}
+
+// sleep is how long nothing is due.
+func (l *Loop) sleep() time.Duration {
+	next := l.fullAt
+	for _, m := range l.units {
+		if m.dirty {
+			next = time.Time{}
+			break
+		}
+		if !m.again.IsZero() && m.again.Before(next) {
+			next = m.again
+		}
+	}
+	if next.Before(l.passAt) {
+		next = l.passAt
+	}
+	return max(0, next.Sub(l.now()))
+}

@@ -1,0 +1,244 @@
+package reconcile
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"stead/host/plan"
+	"stead/host/report"
+	"stead/host/unit"
+)
+
+// managed is one unit that is declared, or is being given back.
+type managed struct {
+	name  unit.Name
+	decl  *Declared // nil: being given back
+	mem   plan.Memory
+	track plan.Track
+	owner string // the declaration that owns the unit, when it is another one
+
+	status unit.Status
+	disk   plan.Disk
+	plan   plan.Decision
+	trials []error // what the disk or the manager answered to the last acts
+
+	dirty   bool
+	again   time.Time // look again by then
+	looked  time.Time
+	unsaved bool // mem differs from the ledger
+	owes    bool // files of its were changed, and the manager has not reloaded since
+
+	rep      *report.Report
+	steps    []report.Step
+	kept     []string // where versions of somebody else's were kept
+	verified []string // warnings of systemd's verifier
+	lines    []string
+	linesFor string // what the lines were read for
+}
+
+func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
+	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner,
+		OwesReload: m.owes}
+	if m.decl != nil {
+		in.Service, in.Generation = m.decl.Service, m.decl.Generation
+	}
+	return in
+}
+
+// accept takes a whole set over.
+func (l *Loop) accept(set []Declared) {
+	declared := make(map[unit.Name]bool, len(set))
+	for i := range set {
+		d := &set[i]
+		declared[d.Service.Unit] = true
+		m := l.units[d.Service.Unit]
+		if m == nil {
+			m = &managed{name: d.Service.Unit}
+			l.units[m.name] = m
+		}
+		if m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation {
+			m.dirty = true
+		}
+		m.decl = d
+		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
+		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
+			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.Withdrawn {
+			m.mem.Name, m.mem.UID, m.mem.Generation = d.Service.Name, d.UID, d.Generation
+			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
+		}
+	}
+	for _, m := range l.units {
+		if !declared[m.name] && (m.decl != nil || !m.mem.Withdrawn) {
+			m.decl, m.dirty, m.unsaved = nil, true, true
+			m.mem.Withdrawn = true
+			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
+		}
+	}
+	if len(set) == 0 && len(l.units) == 0 {
+		l.publish()
+	}
+}
+
+// all marks every unit.
+func (l *Loop) all() {
+	for _, m := range l.units {
+		m.dirty = true
+	}
+}
+
+// due takes the units that are to be looked at, in the order of their names.
+func (l *Loop) due(now time.Time) []*managed {
+	var batch []*managed
+	for _, m := range l.units {
+		if m.dirty || (!m.again.IsZero() && !now.Before(m.again)) {
+			m.dirty, m.again = false, time.Time{}
+			batch = append(batch, m)
+		}
+	}
+	slices.SortFunc(batch, func(a, b *managed) int { return cmp.Compare(a.name, b.name) })
+	return batch
+}
+
+// drain takes the manager's changes in.
+func (l *Loop) drain() {
+	ch := l.o.Manager.Drain()
+	if ch.All {
+		l.all()
+	}
+	now := l.now()
+	for _, e := range ch.Jobs {
+		for _, m := range l.ids[e.Unit] {
+			m.track, m.dirty = m.track.Ended(e, now), true
+		}
+	}
+	for _, id := range ch.Units {
+		for _, m := range l.ids[id] {
+			m.dirty = true
+		}
+	}
+}
+
+// paths takes changes of watched paths in. What stands as stead wrote it is no
+// news.
+func (l *Loop) paths() {
+	changed, all := l.o.Watcher.Drain()
+	if all {
+		l.all()
+		return
+	}
+	for _, p := range changed {
+		for _, m := range []*managed{l.owners[p], l.owners[filepath.Dir(p)], l.units[unit.Name(plan.UnitOfPath(p))]} {
+			if m != nil && !m.dirty && !l.asWritten(m, p) {
+				m.dirty = true
+			}
+		}
+	}
+}
+
+func (l *Loop) asWritten(m *managed, p string) bool {
+	wrote, ok := m.mem.Wrote[p]
+	if !ok {
+		return slices.Contains(l.memory.Made, p)
+	}
+	now, _, err := l.o.Disk.Snapshot(p)
+	return err == nil && now == wrote
+}
+
+// index notes which paths and which primary name belong to m.
+func (l *Loop) index(m *managed, oldID unit.Name) {
+	if id := m.status.ID; id != oldID || !slices.Contains(l.ids[id], m) {
+		l.unindex(m, oldID)
+		l.ids[id] = append(l.ids[id], m)
+		l.watched = true
+	}
+	own := func(p string) {
+		if p != "" && l.owners[p] != m {
+			l.owners[p], l.watched = m, true
+		}
+	}
+	own(m.disk.Fragment)
+	for _, p := range m.disk.DropIns {
+		own(p)
+		own(filepath.Dir(p))
+	}
+	for p := range m.mem.Found {
+		own(p)
+	}
+}
+
+func (l *Loop) unindex(m *managed, id unit.Name) {
+	if rest := slices.DeleteFunc(l.ids[id], func(o *managed) bool { return o == m }); len(rest) > 0 {
+		l.ids[id] = rest
+	} else {
+		delete(l.ids, id)
+	}
+}
+
+// drop forgets a unit that was given back.
+func (l *Loop) drop(m *managed) {
+	l.unindex(m, m.status.ID)
+	for p, o := range l.owners {
+		if o == m {
+			delete(l.owners, p)
+		}
+	}
+	delete(l.units, m.name)
+	l.watched = true
+}
+
+// watch tells the watcher the folders that matter.
+func (l *Loop) watch() {
+	if !l.watched {
+		return
+	}
+	l.watched = false
+	dirs := map[string]bool{l.o.ConfigDir: true}
+	for p := range l.owners {
+		if strings.HasSuffix(p, ".d") {
+			dirs[p] = true
+			continue
+		}
+		dirs[filepath.Dir(p)] = true
+	}
+	list := make([]string, 0, len(dirs))
+	for d := range dirs {
+		list = append(list, d)
+	}
+	slices.Sort(list)
+	l.o.Watcher.Set(list)
+}
+
+// own decides, among declarations that meet in one unit by an alias, which one
+// has it: the one that is applied already, else the first by name.
+func (l *Loop) own(batch []*managed) {
+	for _, m := range batch {
+		rivals := l.ids[m.status.ID]
+		if m.decl == nil || m.status.ID == "" || len(rivals) < 2 {
+			m.owner = ""
+			continue
+		}
+		holder := m
+		for _, r := range rivals {
+			if r.decl != nil && r != m && r.before(holder) {
+				holder = r
+			}
+		}
+		m.owner = ""
+		if holder != m {
+			m.owner = holder.decl.Service.Name
+		}
+	}
+}
+
+func (m *managed) before(o *managed) bool {
+	a, b := m.applied(), o.applied()
+	if a != b {
+		return a
+	}
+	return m.mem.Name < o.mem.Name
+}
+
+func (m *managed) applied() bool { return len(m.mem.Wrote) > 0 || m.mem.Activity != "" }

@@ -1,0 +1,229 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"stead/host/fault"
+	"stead/host/plan"
+	"stead/host/report"
+	"stead/host/unit"
+)
+
+// pass brings a batch of units nearer to what is declared.
+func (l *Loop) pass(ctx context.Context, batch []*managed) {
+	start := l.now()
+	if !l.look(ctx, batch) {
+		return
+	}
+	l.decide(batch)
+	wrote, err := l.write(ctx, batch)
+	if err != nil {
+		l.stall(batch, err)
+		return
+	}
+	if again := l.reload(ctx, batch); len(again) > 0 {
+		l.o.Point("reloaded")
+		if !l.look(ctx, again) {
+			return
+		}
+		for _, m := range again {
+			m.track = m.track.Reloaded(m.disk)
+		}
+		l.decide(again)
+	}
+	jobs, err := l.act(ctx, batch)
+	if err != nil {
+		l.stall(batch, err)
+		return
+	}
+	l.conclude(batch)
+	l.watch()
+	l.space(jobs)
+	if wrote+jobs > 0 {
+		l.o.Logger.Info("pass", "scope", l.o.Scope, "units", len(batch), "writes", wrote, "jobs", jobs,
+			"took", l.now().Sub(start).Round(time.Microsecond))
+	}
+}
+
+// look observes a batch in bulk, the manager first, then the disk.
+func (l *Loop) look(ctx context.Context, batch []*managed) bool {
+	names := make([]unit.Name, len(batch))
+	for i, m := range batch {
+		names[i] = m.name
+	}
+	statuses, err := l.o.Manager.Observe(ctx, names)
+	if err == nil {
+		l.drainJobs(batch)
+		err = l.lookDisk(ctx, batch, statuses)
+	}
+	if err != nil {
+		l.stall(batch, err)
+		return false
+	}
+	l.unreach = 0
+	l.own(batch)
+	c := l.o.Clock()
+	for _, m := range batch {
+		m.looked = c.Wall
+		m.track = m.track.See(m.input(l, c))
+		if mem, changed := plan.Remember(m.input(l, c)); changed {
+			m.mem, m.unsaved = mem, true
+		}
+	}
+	return true
+}
+
+// drainJobs takes in what happened up to the look, so that a job that ended
+// before it is known to have ended. The units of the batch are being looked at
+// and need not be looked at again for it.
+func (l *Loop) drainJobs(batch []*managed) {
+	ch := l.o.Manager.Drain()
+	in := make(map[*managed]bool, len(batch))
+	for _, m := range batch {
+		in[m] = true
+	}
+	now := l.now()
+	for _, e := range ch.Jobs {
+		for _, m := range l.ids[e.Unit] {
+			m.track, m.dirty = m.track.Ended(e, now), true
+		}
+	}
+	for _, id := range ch.Units {
+		for _, m := range l.ids[id] {
+			m.dirty = true
+		}
+	}
+	if ch.All {
+		for _, m := range l.units {
+			m.dirty = m.dirty || !in[m]
+		}
+	}
+}
+
+func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.Status) error {
+	queries := make([]plan.Query, len(batch))
+	for i, m := range batch {
+		queries[i] = plan.Query{Unit: m.name, Status: statuses[i], Memory: m.mem}
+		if m.decl != nil {
+			queries[i].Service = m.decl.Service
+		}
+	}
+	disks, err := l.o.Disk.Look(ctx, queries)
+	if err != nil {
+		return err
+	}
+	for i, m := range batch {
+		oldID := m.status.ID
+		m.status, m.disk = statuses[i], disks[i]
+		l.index(m, oldID)
+	}
+	return nil
+}
+
+// stall reports that the batch could not be looked at or recorded, and tries
+// again with growing delay. Nothing was done that the ledger does not know of.
+func (l *Loop) stall(batch []*managed, err error) {
+	l.unreach++
+	wait := min(time.Duration(l.unreach)*time.Second, 30*time.Second)
+	l.o.Logger.Warn("pass given up", "scope", l.o.Scope, "units", len(batch), "error", err, "retry", wait)
+	now := l.now()
+	for _, m := range batch {
+		m.again = now.Add(wait)
+		m.plan = plan.Decision{Outcome: report.Waiting, Reason: report.Unreachable, Text: err.Error(), Again: m.again}
+		if !fault.ClassOf(err).Retry() {
+			m.plan.Outcome, m.plan.Reason = report.Failed, report.CallError
+		}
+		l.report(m)
+	}
+}
+
+func (l *Loop) decide(batch []*managed) {
+	c := l.o.Clock()
+	for _, m := range batch {
+		m.trials = nil
+		m.plan = plan.Decide(m.input(l, c))
+	}
+}
+
+// conclude takes each decision's outcome in and drops what is given back.
+func (l *Loop) conclude(batch []*managed) {
+	now := l.now()
+	var done []*managed
+	for _, m := range batch {
+		if m.plan.Done {
+			done = append(done, m)
+			continue
+		}
+		m.track = m.track.Judged(m.plan.Outcome == report.Converged, now)
+		if !m.plan.Again.IsZero() && (m.again.IsZero() || m.plan.Again.Before(m.again)) {
+			m.again = m.plan.Again
+		}
+		l.report(m)
+	}
+	l.forget(done)
+}
+
+// forget ends the records of units that were given back.
+func (l *Loop) forget(done []*managed) {
+	if len(done) == 0 {
+		return
+	}
+	rec := plan.Record{Scope: l.o.Scope}
+	for _, m := range done {
+		rec.Delete = append(rec.Delete, m.name)
+	}
+	if err := l.o.Ledger.Record(rec); err != nil {
+		l.stall(done, err)
+		return
+	}
+	for _, m := range done {
+		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
+		l.drop(m)
+	}
+}
+
+// space keeps passes apart while many jobs run, since every job's end makes its
+// unit dirty; a few jobs, such as those that undo a drift, are followed at once.
+func (l *Loop) space(jobs int) {
+	flying := 0
+	for _, m := range l.units {
+		if m.track.Job.ID != 0 {
+			flying++
+		}
+	}
+	if flying > 20 {
+		l.passAt = l.now().Add(min(time.Duration(flying)*time.Millisecond, 250*time.Millisecond))
+	}
+}
+
+// save makes the memory of a batch durable, together with what rec holds.
+func (l *Loop) save(batch []*managed, rec plan.Record) error {
+	rec.Scope = l.o.Scope
+	for _, m := range batch {
+		if m.unsaved {
+			rec.Put = append(rec.Put, m.mem)
+		}
+	}
+	if rec.Empty() {
+		return nil
+	}
+	slices.SortFunc(rec.Put, func(a, b plan.Memory) int {
+		if a.Unit < b.Unit {
+			return -1
+		}
+		return 1
+	})
+	if err := l.o.Ledger.Record(rec); err != nil {
+		return err
+	}
+	for _, m := range batch {
+		m.unsaved = false
+	}
+	if rec.Manager != nil {
+		l.saved = *rec.Manager
+		l.saved.Made = slices.Clone(l.saved.Made)
+	}
+	return nil
+}

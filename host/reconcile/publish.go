@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"stead/host/plan"
+	"stead/host/report"
+)
+
+// report makes the report of m from its decision. A retry that is under way
+// leaves the failure standing until it has succeeded.
+func (l *Loop) report(m *managed) {
+	m.failure()
+	now := l.now()
+	r := &report.Report{
+		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
+		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Since: now,
+		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
+		Warnings: m.allWarnings(),
+	}
+	if m.decl != nil && m.decl.Service.Origin.File != "" {
+		r.Origin = m.decl.Service.Origin.File + ":" + strconv.Itoa(m.decl.Service.Origin.Line)
+	}
+	if old := m.rep; old != nil {
+		if m.track.Tries > 1 && old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
+			(r.Reason == report.Starting || r.Reason == report.Settling) {
+			r.Outcome, r.Reason, r.Text = old.Outcome, old.Reason, old.Text
+		}
+		if old.Outcome == r.Outcome && old.Reason == r.Reason {
+			r.Since = old.Since
+		}
+		if old.Outcome != r.Outcome || old.Reason != r.Reason {
+			l.o.Logger.Info("outcome", "scope", l.o.Scope, "unit", m.name, "declaration", r.Name,
+				"outcome", r.Outcome, "reason", r.Reason, "text", r.Text)
+		}
+	} else {
+		r.Since = since(m, now)
+	}
+	if r.Outcome == report.Failed {
+		l.side.wantLines(m, r)
+		r.Lines = m.lines
+	} else if r.Outcome == report.Converged {
+		m.lines, m.linesFor = nil, ""
+	}
+	m.rep = r
+}
+
+// since is, at first sight, how long a unit that is right has been so.
+func since(m *managed, now time.Time) time.Time {
+	if m.plan.Outcome == report.Converged && m.status.Changed > 0 {
+		if t := m.track.Since(); !t.IsZero() {
+			return t
+		}
+	}
+	return now
+}
+
+func retry(m *managed, now time.Time) time.Time {
+	if m.plan.Outcome == report.Converged || !m.track.NotBefore.After(now) {
+		return time.Time{}
+	}
+	return m.track.NotBefore
+}
+
+func state(m *managed) report.State {
+	st := m.status
+	s := report.State{Load: st.Load, Active: st.Active, Sub: st.Sub, MainPID: st.MainPID, Restarts: st.Restarts,
+		Result: st.Trouble.Result, Enabled: enabled(m)}
+	if st.ID != st.Asked {
+		s.ID = st.ID
+	}
+	return s
+}
+
+func enabled(m *managed) string {
+	k := m.disk
+	switch {
+	case k.Mask != "":
+		return "masked"
+	case k.Text.Kind != plan.Plain:
+		return string(k.Text.Kind)
+	case !k.Text.HasInstall:
+		return "static"
+	case m.decl != nil && m.decl.Service.Enabled != nil && *m.decl.Service.Enabled:
+		for _, w := range k.Wants {
+			if w.Entry.Kind == plan.Link && k.At[w.Path] != w.Entry {
+				return "partly"
+			}
+		}
+		return "enabled"
+	case len(k.OwnLinks) > 0:
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// publish makes the reports visible.
+func (l *Loop) publish() {
+	now := l.now()
+	all := make([]*report.Report, 0, len(l.units))
+	looked := true
+	for _, m := range l.units {
+		if m.rep == nil {
+			m.rep = pending(l, m, now)
+		}
+		looked = looked && !m.looked.IsZero()
+		all = append(all, m.rep)
+	}
+	slices.SortFunc(all, func(a, b *report.Report) int { return cmp.Compare(a.Unit, b.Unit) })
+	l.snapshot.Store(&all)
+	if looked {
+		select {
+		case <-l.everLooked:
+		default:
+			close(l.everLooked)
+		}
+	}
+}
+
+func pending(l *Loop, m *managed, now time.Time) *report.Report {
+	return &report.Report{Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
+		Outcome: report.Waiting, Reason: report.Pending, Since: now}
+}
+
+// definition is the file to verify when a file of the unit's was written.
+func (m *managed) definition() (string, bool) {
+	if m.decl == nil {
+		return "", false
+	}
+	for _, w := range m.disk.Wants {
+		if w.Why == "content" {
+			return w.Path, true
+		}
+	}
+	return m.disk.Fragment, m.disk.Fragment != ""
+}
+
+func (m *managed) allWarnings() []string {
+	return slices.Concat(m.plan.Warnings, m.kept, m.verified)
+}

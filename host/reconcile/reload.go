@@ -1,0 +1,106 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"stead/host/plan"
+	"stead/host/report"
+	"stead/host/unit"
+)
+
+// reloads spaces the manager's reloads: with many running units one takes a
+// second in which the manager does nothing else.
+type reloads struct {
+	ended time.Time
+	took  time.Duration
+	fails int
+}
+
+const (
+	// reloadShare is how many times its own length a reload keeps the next away.
+	reloadShare = 10
+	// forkHold is how long a forking unit with a PID file may hold a reload up; a
+	// reload in that time makes systemd lose the file.
+	forkHold = 5 * time.Second
+)
+
+// reload reloads the manager once for all units of the batch that wait for it,
+// and returns them; none when no reload is wanted or possible now. A reload that
+// is owed and not possible is asked for again by the units' next look.
+func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
+	var waiting []*managed
+	for _, m := range batch {
+		for _, s := range m.plan.Steps {
+			if s.Action == plan.Reload {
+				waiting = append(waiting, m)
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	now := l.now()
+	if at := l.reloadAt(now); now.Before(at) {
+		for _, m := range waiting {
+			m.plan.Outcome, m.plan.Reason, m.plan.Text = report.Waiting, report.OwedReload, "the manager reloads again at "+at.Format("15:04:05.0")
+			m.again = at
+		}
+		return nil
+	}
+	took, err := l.o.Manager.Reload(ctx)
+	now = l.now()
+	if err != nil {
+		l.reloads.fails++
+		again := now.Add(min(5*time.Second<<min(l.reloads.fails-1, 6), 5*time.Minute))
+		l.o.Logger.Warn("reload", "scope", l.o.Scope, "error", err, "retry", again.Sub(now))
+		for _, m := range waiting {
+			m.trials = append(m.trials, err)
+			l.step(m, plan.Step{Action: plan.Reload, Reason: reasonOf(m)}, took, err)
+			m.again = again
+		}
+		return nil
+	}
+	l.reloads = reloads{ended: now, took: took}
+	l.memory.OwesReload = false
+	for _, m := range l.units {
+		m.owes = false
+	}
+	for _, m := range waiting {
+		l.step(m, plan.Step{Action: plan.Reload, Reason: reasonOf(m)}, took, nil)
+	}
+	return waiting
+}
+
+func reasonOf(m *managed) string {
+	for _, s := range m.plan.Steps {
+		if s.Action == plan.Reload {
+			return s.Reason
+		}
+	}
+	return ""
+}
+
+// reloadAt is when the next reload may begin.
+func (l *Loop) reloadAt(now time.Time) time.Time {
+	at := now
+	if !l.reloads.ended.IsZero() {
+		at = l.reloads.ended.Add(reloadShare * l.reloads.took)
+	}
+	for _, m := range l.units {
+		if m.forking() && now.Sub(m.track.Job.At) < forkHold {
+			if t := m.track.Job.At.Add(forkHold); t.After(at) {
+				at = t
+			}
+		}
+	}
+	return at
+}
+
+// forking reports whether a start of ours is in flight that a reload would
+// harm.
+func (m *managed) forking() bool {
+	j := m.track.Job
+	return j.ID != 0 && j.Type != unit.StopJob && strings.EqualFold(m.disk.Text.Type, "forking") && m.disk.Text.PIDFile != ""
+}

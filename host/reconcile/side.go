@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stead/host/report"
+	"stead/host/unit"
+)
+
+// side is the reading of log lines and of the verifier's warnings, which takes
+// long and is done beside the loop, one batch at a time.
+type side struct {
+	busy   bool
+	done   chan advice
+	lines  map[unit.Name]bool
+	verify map[unit.Name]string
+}
+
+// advice is what one batch of side work found.
+type advice struct {
+	lines    map[unit.Name][]string
+	warnings map[unit.Name][]string
+}
+
+// sideBound is how long one batch of side work may take.
+const sideBound = 30 * time.Second
+
+// wantLines asks for the last log lines of a unit in trouble, once for each
+// trouble.
+func (s *side) wantLines(m *managed, r *report.Report) {
+	key := fmt.Sprint(r.Reason, " ", r.Text, " ", m.status.Invocation, " ", m.track.Tries)
+	if m.linesFor == key {
+		return
+	}
+	m.linesFor = key
+	if s.lines == nil {
+		s.lines = make(map[unit.Name]bool)
+	}
+	s.lines[m.name] = true
+}
+
+func (s *side) wantVerify(m *managed) {
+	file, ok := m.definition()
+	if !ok {
+		return
+	}
+	if s.verify == nil {
+		s.verify = make(map[unit.Name]string)
+	}
+	s.verify[m.name] = file
+}
+
+// start begins a batch when one is wanted and none is under way.
+func (s *side) start(ctx context.Context, a adviser) {
+	if s.busy || (len(s.lines) == 0 && len(s.verify) == 0) {
+		return
+	}
+	names := make([]unit.Name, 0, len(s.lines))
+	for n := range s.lines {
+		names = append(names, n)
+	}
+	files := s.verify
+	s.busy, s.lines, s.verify = true, nil, nil
+	ctx, cancel := context.WithTimeout(ctx, sideBound)
+	go func() {
+		defer cancel()
+		var out advice
+		if len(names) > 0 {
+			out.lines = a.Lines(ctx, names)
+		}
+		if len(files) > 0 {
+			out.warnings = a.Verify(ctx, files)
+		}
+		s.done <- out
+	}()
+}
+
+// wait ends when no batch is under way.
+func (s *side) wait() {
+	if s.busy {
+		<-s.done
+	}
+}
+
+// advised puts what was found into the reports.
+func (l *Loop) advised(a advice) {
+	l.side.busy = false
+	for n, lines := range a.lines {
+		if m := l.units[n]; m != nil && m.rep != nil {
+			m.lines = lines
+			if m.rep.Outcome == report.Failed {
+				r := *m.rep
+				r.Lines = lines
+				m.rep = &r
+			}
+		}
+	}
+	for n, warnings := range a.warnings {
+		if m := l.units[n]; m != nil && m.rep != nil {
+			m.verified = warnings
+			r := *m.rep
+			r.Warnings = m.allWarnings()
+			m.rep = &r
+		}
+	}
+	l.publish()
+}

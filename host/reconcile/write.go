@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"stead/host/plan"
+	"stead/host/report"
+)
+
+// work is one disk step of one unit.
+type work struct {
+	m    *managed
+	step plan.Step
+}
+
+// write puts on disk what the decisions ask for, and returns how many changes
+// were made. Before the first of them it is durable what stood there, what will
+// stand there, and that a reload is owed.
+func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
+	var todo []work
+	for _, m := range batch {
+		for _, s := range m.plan.Steps {
+			if s.OnDisk() {
+				todo = append(todo, work{m, s})
+			}
+		}
+	}
+	if len(todo) == 0 {
+		return 0, nil
+	}
+	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
+	rec := plan.Record{Blobs: make(map[string][]byte)}
+	changes, todo := l.prepare(todo, rec.Blobs)
+	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
+	mem := l.memory
+	rec.Manager = &mem
+	if err := l.save(batch, rec); err != nil {
+		return 0, err
+	}
+	l.o.Point("recorded")
+	applied := l.o.Disk.Apply(ctx, changes)
+	l.o.Point("written")
+	l.wrote(todo, applied)
+	return len(changes), nil
+}
+
+// rank orders a batch: old links go before new content comes, new links come
+// after it, files that are no longer wanted go last.
+func rank(s plan.Step) int {
+	return slices.Index([]plan.Action{plan.Unlink, plan.Write, plan.MakeLink, plan.Remove}, s.Action)
+}
+
+// prepare records in the memories what stands at each path and what will, and
+// makes the changes. A step whose path cannot be recorded is not taken.
+func (l *Loop) prepare(todo []work, blobs map[string][]byte) ([]plan.Change, []work) {
+	changes := make([]plan.Change, 0, len(todo))
+	kept := todo[:0:0]
+	fresh := make(map[*managed]bool)
+	for _, w := range todo {
+		if !fresh[w.m] {
+			fresh[w.m] = true
+			w.m.mem.Found, w.m.mem.Wrote = orMake(maps.Clone(w.m.mem.Found)), orMake(maps.Clone(w.m.mem.Wrote))
+		}
+		c, err := l.change(w, blobs)
+		if err != nil {
+			w.m.trials = append(w.m.trials, err)
+			l.step(w.m, w.step, 0, err)
+			continue
+		}
+		w.m.unsaved = true
+		changes, kept = append(changes, c), append(kept, w)
+	}
+	return changes, kept
+}
+
+func orMake(m map[string]plan.Entry) map[string]plan.Entry {
+	if m == nil {
+		return make(map[string]plan.Entry)
+	}
+	return m
+}
+
+func (l *Loop) change(w work, blobs map[string][]byte) (plan.Change, error) {
+	s, mem := w.step, &w.m.mem
+	now := w.m.disk.At[s.Path]
+	c := plan.Change{Path: s.Path, Entry: s.Want, Content: s.Content}
+	found, touched := mem.Found[s.Path]
+	if !touched {
+		found = plan.Entry{Kind: plan.Absent}
+		if now.Kind != plan.Absent && now.Kind != "" {
+			entry, data, err := l.o.Disk.Snapshot(s.Path)
+			if err != nil {
+				return c, err
+			}
+			if found = entry; entry.Kind == plan.File {
+				blobs[entry.Digest] = data
+			}
+		}
+	}
+	if s.Action == plan.Write && s.Content == nil && s.Want.Digest != "" {
+		data, err := l.o.Ledger.Blob(s.Want.Digest)
+		if err != nil {
+			return c, err
+		}
+		c.Content = data
+	}
+	c.Keep = touched && now.Kind != plan.Absent && now != mem.Wrote[s.Path] && now != found
+	mem.Found[s.Path], mem.Wrote[s.Path] = found, s.Want
+	return c, nil
+}
+
+// wrote takes the result of a batch of changes in.
+func (l *Loop) wrote(todo []work, applied plan.Applied) {
+	now := l.now()
+	failed := make(map[*managed]bool)
+	for i, w := range todo {
+		err := applied.Errs[i]
+		if kept := applied.Kept[w.step.Path]; kept != "" {
+			w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
+		}
+		l.step(w.m, w.step, 0, err)
+		w.m.owes = true
+		if err == nil {
+			l.side.wantVerify(w.m)
+		} else {
+			w.m.trials = append(w.m.trials, err)
+			if !failed[w.m] {
+				failed[w.m] = true
+				w.m.track = w.m.track.Rejected(now)
+			}
+		}
+	}
+	for _, d := range applied.Made {
+		if !slices.Contains(l.memory.Made, d) {
+			l.memory.Made = append(l.memory.Made, d)
+		}
+	}
+	l.tidy(todo)
+}
+
+// tidy removes folders that stead made and that its removals have emptied.
+func (l *Loop) tidy(todo []work) {
+	var dirs []string
+	for _, w := range todo {
+		if d := filepath.Dir(w.step.Path); w.step.Want.Kind == plan.Absent && slices.Contains(l.memory.Made, d) {
+			dirs = append(dirs, d)
+		}
+	}
+	slices.Sort(dirs)
+	removed := l.o.Disk.RemoveDirs(slices.Compact(dirs))
+	l.memory.Made = slices.DeleteFunc(l.memory.Made, func(d string) bool { return slices.Contains(removed, d) })
+}
+
+// step keeps a step for the report and the log.
+func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
+	r := report.Step{At: l.now(), Action: string(s.Action), Object: s.Path, Reason: s.Reason, Took: took}
+	if r.Object == "" {
+		r.Object = string(s.Unit)
+	}
+	if s.Action == plan.Reload {
+		r.Object = string(l.o.Scope) + " manager"
+	}
+	level := l.o.Logger.Debug
+	if err != nil {
+		r.Error = err.Error()
+	}
+	level("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
+	const most = 12
+	if len(m.steps) >= most {
+		m.steps = slices.Clone(m.steps[len(m.steps)-most+1:])
+	}
+	m.steps = append(slices.Clip(m.steps), r)
+}

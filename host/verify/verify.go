@@ -1,0 +1,70 @@
+// Package verify asks systemd-analyze what it thinks of unit files. Its word is
+// advice: it goes into reports and holds nothing up, since a file may well wait
+// for what another file of its batch is about to bring.
+//
+// It owns no state and may be used from several goroutines. A run over a hundred
+// files takes some hundred milliseconds and much of a core, so it belongs beside
+// a loop, not in its turn.
+package verify
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"stead/host/unit"
+)
+
+const (
+	batch    = 100 // files in one run
+	maxLines = 10  // warnings kept for one unit
+)
+
+// Run returns the warnings of systemd-analyze for each unit, given the path of
+// its file. Units without warnings are left out. Where systemd-analyze is not
+// installed or does not answer, the result is empty: there is no advice then.
+func Run(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
+	names := make([]unit.Name, 0, len(files))
+	for n, f := range files {
+		if !n.IsTemplate() && filepath.Base(f) == string(n) { // an instance has no file of its own to name
+			names = append(names, n)
+		}
+	}
+	slices.SortFunc(names, func(a, b unit.Name) int { return cmp.Compare(a, b) })
+	out := make(map[unit.Name][]string)
+	for chunk := range slices.Chunk(names, batch) {
+		args := []string{"verify", "--man=no"}
+		for _, n := range chunk {
+			args = append(args, files[n])
+		}
+		cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
+		cmd.WaitDelay = time.Second
+		said, _ := cmd.CombinedOutput() // its exit status says only that there are warnings
+		sort(said, chunk, files, out)
+	}
+	return out
+}
+
+// sort gives each line of the verifier's to the unit that it names.
+func sort(said []byte, names []unit.Name, files map[unit.Name]string, out map[unit.Name][]string) {
+	scan := bufio.NewScanner(bytes.NewReader(said))
+	for scan.Scan() {
+		line := strings.ToValidUTF8(scan.Text(), "?")
+		for _, n := range names {
+			path := files[n]
+			if !strings.HasPrefix(line, path+":") && !strings.HasPrefix(line, string(n)+":") && !strings.Contains(line, "/"+string(n)+".d/") {
+				continue
+			}
+			if len(out[n]) < maxLines && !slices.Contains(out[n], line) {
+				out[n] = append(out[n], line)
+			}
+			break
+		}
+	}
+}
