@@ -16,6 +16,11 @@ mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+# Every boot has an id of its own, as on a machine with a kernel of its own.
+cat "$root/proc/sys/kernel/random/uuid" > "$root/run/boot-id"
+mount --bind "$root/run/boot-id" "$root/proc/sys/kernel/random/boot_id"
+mount -o remount,ro,bind "$root/proc/sys/kernel/random/boot_id"
+rm "$root/run/boot-id"
 mkdir "$root/dev/pts" "$root/dev/shm"
 for d in null zero full random urandom tty; do
   : > "$root/dev/$d"

@@ -102,7 +102,7 @@ func (n *Node) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := n.dir.destroy(ctx, n.snapshot()); err != nil {
+	if err := n.dir.discard(ctx, n.snapshot()); err != nil {
 		return fmt.Errorf("take down lab node %q: %w", n.Name(), err)
 	}
 	for _, f := range []*os.File{n.tie, n.logs} {

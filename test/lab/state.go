@@ -75,14 +75,15 @@ func (f folder) claim(ctx context.Context, s state) error {
 	old, err := f.load()
 	switch {
 	case err == nil && !old.leftover() && old.Keep:
-		return fmt.Errorf("it is up already, in %q", f)
+		return fmt.Errorf("there is one already, %s, in %q", old.condition(), f)
 	case err == nil && !old.leftover():
-		return fmt.Errorf("it belongs to process %d, which still runs", old.Owner.PID)
+		return fmt.Errorf("there is one already, of process %d, which still runs", old.Owner.PID)
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		if err := f.destroy(ctx, old); err != nil {
 			return fmt.Errorf("clean up what was left of it: %w", err)
 		}
 	}
+	// Half a state folder, without what says whose it is, is nobody's while we hold the lock.
 	if err := os.RemoveAll(string(f)); err != nil {
 		return err
 	}
@@ -97,7 +98,12 @@ func (f folder) destroy(ctx context.Context, s state) error {
 	if err := s.Group.remove(ctx); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(string(f)); err != nil {
+	return os.RemoveAll(string(f))
+}
+
+// discard destroys the node, and removes the folder of state folders when it was the last. The caller holds the lock.
+func (f folder) discard(ctx context.Context, s state) error {
+	if err := f.destroy(ctx, s); err != nil {
 		return err
 	}
 	_ = syscall.Rmdir(filepath.Dir(string(f)))

@@ -139,7 +139,7 @@ func (f folder) sweep(ctx context.Context) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	return true, f.destroy(ctx, s)
+	return true, f.discard(ctx, s)
 }
 
 // stateEnv tells, in a keeper's environment, where the state of its node lies.

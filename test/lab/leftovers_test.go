@@ -1,0 +1,192 @@
+package lab_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/test/lab"
+)
+
+// It runs in a node, where nothing else goes on and all that is there before must be all that is there after.
+func TestNothingIsLeftBehind(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	before := everything(t)
+	a, err := lab.Boot(t.Context(), lab.Options{Name: "a"})
+	require.NoError(t, err)
+	b, err := lab.Boot(t.Context(), lab.Options{Name: "b", Keep: true})
+	require.NoError(t, err)
+	require.Greater(t, len(everything(t)), len(before)+20, "the look would see them")
+	require.NoError(t, a.Reboot(t.Context()))
+	require.NoError(t, b.PowerCut(t.Context()))
+	require.NoError(t, b.PowerOn(t.Context()))
+	require.NoError(t, b.PowerCut(t.Context()))
+	a.Run(t, "systemd-run", "--unit=busy", "-p", "PrivateTmp=yes", "-p", "KillSignal=SIGCONT", "sleep", "300")
+	require.NoError(t, a.Down(t.Context()))
+	require.NoError(t, b.Down(t.Context()))
+	require.NoError(t, a.Down(t.Context()), "it may be taken down twice")
+	_, err = lab.Boot(t.Context(), lab.Options{Name: "c", Root: "/proc"})
+	require.Error(t, err)
+
+	var after []string
+	within(t, func() bool { after = everything(t); return slices.Equal(before, after) }, "it stays different")
+	require.Equal(t, before, after)
+}
+
+// everything is what a node could leave: mounts, cgroups, namespaces, processes, and the files of the folders it uses.
+func everything(t *testing.T) []string {
+	t.Helper()
+	seen := map[string]bool{}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		seen["mount "+line] = true
+	}
+	for _, dir := range []string{"/sys/fs/cgroup", "/var/tmp", "/tmp"} {
+		require.NoError(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if d.IsDir() || dir != "/sys/fs/cgroup" {
+				seen["path "+p] = true
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}))
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	require.NoError(t, err)
+	for _, p := range procs {
+		comm, _ := os.ReadFile(p + "/comm")
+		seen[fmt.Sprintf("process %s %s", p, comm)] = true
+		spaces, _ := filepath.Glob(p + "/ns/*")
+		for _, ns := range spaces {
+			to, _ := os.Readlink(ns)
+			seen["namespace "+to] = true
+		}
+	}
+	var all []string
+	for s := range seen {
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestNodeGoesWithTheProcessThatBootedIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nodes")
+	owner := bootElsewhere(t, dir)
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	require.Equal(t, lab.Up, n.Condition())
+	_, err = lab.Boot(t.Context(), lab.Options{Name: "other", Dir: dir})
+	require.ErrorContains(t, err, fmt.Sprintf("of process %d, which still runs", owner.Pid))
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.NotContains(t, swept, "other")
+
+	require.NoError(t, owner.Kill())
+	within(t, func() bool { return n.PID() == 0 }, "its PID 1 lives on")
+	within(t, func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) }, "its state folder stays")
+	within(t, func() bool { return len(labCgroups(t, "other")) == 0 }, "its cgroup stays")
+}
+
+func TestKeptNodeOutlivesTheProcessThatBootedIt(t *testing.T) {
+	dir := t.TempDir()
+	owner := bootElsewhere(t, dir, "LAB_TEST_KEEP=1")
+	require.NoError(t, owner.Kill())
+	owner.Wait()
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.NotContains(t, swept, "other")
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	require.NoError(t, n.Reboot(t.Context()))
+	require.Equal(t, "other\n", n.Run(t, "hostname"))
+	nodes, err := lab.List(dir)
+	require.NoError(t, err)
+	require.Len(t, nodes, 1)
+	require.Equal(t, lab.Up, nodes[0].Condition)
+	require.Equal(t, n.PID(), nodes[0].PID)
+	require.Equal(t, 2, nodes[0].Boots)
+	_, err = lab.Boot(t.Context(), lab.Options{Name: "other", Dir: dir})
+	require.ErrorContains(t, err, "there is one already, up")
+	require.NoError(t, n.Down(t.Context()))
+	_, err = lab.Open(dir, "other")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// leftover leaves a node with a running PID 1 and neither keeper nor owner.
+func leftover(t *testing.T, dir string) *lab.Node {
+	t.Helper()
+	owner := bootElsewhere(t, dir)
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	killKeeper(t, dir)
+	require.NoError(t, owner.Kill())
+	owner.Wait()
+	within(t, func() bool { return n.Condition() == lab.Leftover }, "somebody answers for it")
+	require.NotZero(t, n.PID(), "it should run on")
+	return n
+}
+
+func killKeeper(t *testing.T, dir string) {
+	t.Helper()
+	groups := labCgroups(t, "other")
+	for _, g := range groups {
+		procs, err := os.ReadFile(g + "/keeper/cgroup.procs")
+		require.NoError(t, err)
+		for pid := range strings.FieldsSeq(string(procs)) {
+			environ, err := os.ReadFile("/proc/" + pid + "/environ")
+			require.NoError(t, err)
+			if strings.Contains(string(environ), "STEAD_LAB_STATE="+dir+"/") {
+				var id int
+				fmt.Sscan(pid, &id)
+				require.NoError(t, syscall.Kill(id, syscall.SIGKILL))
+			}
+		}
+	}
+}
+
+func TestBootCleansUpWhatADeadProcessLeft(t *testing.T) {
+	dir := t.TempDir()
+	old := leftover(t, dir)
+	n, err := lab.Boot(t.Context(), lab.Options{Name: "other", Dir: dir})
+	require.NoError(t, err)
+	defer n.Down(t.Context())
+	require.Zero(t, old.PID())
+	require.Equal(t, "running\n", n.Run(t, "systemctl", "is-system-running"))
+}
+
+func TestSweepRemovesWhatADeadProcessLeft(t *testing.T) {
+	dir := t.TempDir()
+	old := leftover(t, dir)
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"other"}, swept)
+	require.Zero(t, old.PID())
+	require.NoDirExists(t, filepath.Join(dir, "other"))
+}
+
+func TestSweepRemovesNodesWhoseStateFolderIsGone(t *testing.T) {
+	dir := t.TempDir()
+	owner := bootElsewhere(t, dir, "LAB_TEST_KEEP=1")
+	require.NoError(t, owner.Kill())
+	owner.Wait()
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "other")))
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.Contains(t, swept, "other")
+	require.Zero(t, n.PID())
+}
