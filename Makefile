@@ -1,0 +1,118 @@
+# Everything that people and CI do with this tree. `make` alone says what there is.
+
+MAKEFLAGS += --no-print-directory
+SHELL     := /bin/sh
+
+GO         ?= go
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME   ?= 30s
+BENCHTIME  ?= 1s
+GOTESTFLAGS ?=
+LINTER     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+DESTDIR    ?=
+PREFIX     ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+
+# The packages that do not drive lab nodes, for the race detector, which slows those that do down and sees nothing of what runs inside them.
+PLAIN       = $(shell $(GO) list ./... 2>/dev/null | grep -v -e ^stead/test/system -e ^stead/test/bench -e ^stead/test/demo -e ^stead/test/lab)
+
+.PHONY: help
+help: ## list the targets (the default)
+	@echo "stead $(VERSION). Targets:"
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: need-go ## compile the program into build/stead
+	@mkdir -p build
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o build/stead ./cmd/stead
+	@echo "build/stead $(VERSION)"
+
+.PHONY: test
+test: need-go need-root need-tools ## run every test, those on a real systemd in lab nodes too (root; under 8 minutes)
+	$(GO) test -count=1 -timeout 15m $(GOTESTFLAGS) ./...
+
+.PHONY: race
+race: need-go need-cc ## run the tests that do not drive lab nodes under the race detector
+	@CGO_ENABLED=1 $(GO) test -race -timeout 10m $(PLAIN)
+
+.PHONY: lint
+lint: need-go build/bin/golangci-lint ## read the code with gofmt, go vet and golangci-lint
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not formatted, run gofmt -w: $$bad"; exit 1; }
+	@$(GO) vet ./...
+	@build/bin/golangci-lint run
+
+build/bin/golangci-lint:
+	@echo "building the linter once (one to two minutes)"
+	@GOBIN=$(CURDIR)/build/bin GOFLAGS=-mod=mod $(GO) install $(LINTER)
+
+.PHONY: fuzz
+fuzz: need-go ## run each fuzz target for FUZZTIME (30s); `make test` runs their seeds
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n 1 dirname | sort -u | while read -r dir; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$dir"/*_test.go); do \
+			echo "$$dir $$target $(FUZZTIME)"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: need-go need-root need-tools ## measure against a floor on this machine, side by side (root)
+	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./test/bench
+
+.PHONY: demo
+demo: need-go need-root need-tools ## show the host at work in a lab node, under a minute (root)
+	@$(GO) run ./test/demo
+
+.PHONY: check
+check: need-go need-root need-tools ## the long one: every test with STEAD_CHECK=full (root)
+	STEAD_CHECK=full $(GO) test -count=1 -timeout 60m ./...
+
+.PHONY: lab-sweep
+lab-sweep: need-go need-root ## remove lab nodes that nobody answers for any more (root)
+	@$(GO) run ./test/lab/node sweep
+
+.PHONY: lab-count
+lab-count: need-go need-root need-tools ## run the tests and record in test/lab/expected how many ran in lab nodes (root)
+	@mkdir -p build && rm -f build/lab-ledger
+	@STEAD_LAB_LEDGER=$(CURDIR)/build/lab-ledger $(MAKE) test
+	@{ echo "# How many lab tests ran at least when all passed; CI fails below it. Written by: make lab-count"; \
+	   sort -u build/lab-ledger | wc -l; } > test/lab/expected
+	@echo "test/lab/expected: $$(tail -n 1 test/lab/expected)"
+
+.PHONY: install
+install: build ## put the program and its unit file below PREFIX (/usr/local), and DESTDIR where it is given
+	@install -D -m 0755 build/stead $(DESTDIR)$(BINDIR)/stead
+	@install -D -m 0644 host/stead-host.service $(DESTDIR)$(UNITDIR)/stead-host.service
+	@echo "$(DESTDIR)$(BINDIR)/stead"
+	@echo "$(DESTDIR)$(UNITDIR)/stead-host.service"
+
+.PHONY: clean
+clean: ## remove build/
+	@rm -rf build
+
+# What the targets above stand on. Each says what is missing and how to get it.
+
+.PHONY: need-go
+need-go:
+	@command -v $(GO) >/dev/null 2>&1 || { \
+		echo "error: Go is not installed; stead needs Go 1.26 or newer" >&2; \
+		echo "hint: unpack a release of Go to /usr/local/go and put /usr/local/go/bin on the PATH" >&2; exit 1; }
+	@have=$$($(GO) env GOVERSION); minor=$$(echo "$$have" | sed -n 's/^go1\.\([0-9]*\).*/\1/p'); \
+	[ "$${minor:-0}" -ge 26 ] || case $$have in devel*) ;; *) \
+		echo "error: stead needs Go 1.26 or newer, and this is $$have" >&2; \
+		echo "hint: unpack a newer release of Go to /usr/local/go and put /usr/local/go/bin first on the PATH" >&2; exit 1;; esac
+
+.PHONY: need-root
+need-root:
+	@[ "$$(id -u)" = 0 ] || { \
+		echo "error: lab nodes are booted in namespaces, and that needs root" >&2; \
+		echo "hint: sudo env PATH=\"\$$PATH\" make $(firstword $(MAKECMDGOALS))" >&2; exit 1; }
+
+.PHONY: need-tools
+need-tools:
+	@.ci/tools lab
+
+.PHONY: need-cc
+need-cc:
+	@.ci/tools race

@@ -1,0 +1,40 @@
+package arch
+
+import (
+	"go/ast"
+)
+
+// mayPanic are the files of the product that may panic, and for what.
+var mayPanic = map[string]string{}
+
+// mayRecover are the files that may recover: around one turn of a loop and
+// around a tool's handler, nowhere else.
+var mayRecover = map[string]string{
+	"host/reconcile/loop.go": "one turn: a defect in it costs a turn, not the host",
+}
+
+// checkPlaces finds panics and recovers outside the files that may have them.
+// Tests and programs below test/ may do both.
+func checkPlaces(t *tree) []finding {
+	var out []finding
+	for _, f := range t.goFiles() {
+		if f.inTests() {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			switch id, _ := call.Fun.(*ast.Ident); {
+			case id == nil:
+			case id.Name == "panic" && mayPanic[f.path] == "":
+				out = append(out, f.at(call, "panic: return an error of class internal"))
+			case id.Name == "recover" && mayRecover[f.path] == "":
+				out = append(out, f.at(call, "recover: only around a turn of a loop or a tool's handler"))
+			}
+			return true
+		})
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+package arch
+
+// layer says what a package is for, and so what it may import.
+type layer string
+
+const (
+	words    layer = "words"    // types and pure functions on them
+	pure     layer = "pure"     // decisions: no disk, no clock, no goroutine
+	loops    layer = "loops"    // one goroutine that owns a state
+	adapters layer = "adapters" // the only places that touch the world
+	fakes    layer = "fakes"    // stand-ins and the suites that hold them to the real thing
+	assembly layer = "assembly" // joins the layers below into one process
+	command  layer = "command"  // the program
+	checks   layer = "checks"   // test/: imports what it likes, is imported by tests alone
+)
+
+// below lists the layers that a layer may import. Loops and adapters do not know
+// each other: a loop declares the interface, the assembly hands the adapter in.
+var below = map[layer][]layer{
+	words:    {words},
+	pure:     {words, pure},
+	loops:    {words, pure},
+	adapters: {words, pure},
+	fakes:    {words, pure, adapters},
+	assembly: {words, pure, loops, adapters, assembly},
+	command:  {words, pure, assembly, command},
+}
+
+// row is what one package may import of stead. Its tests may also import every
+// package of words and pure, fakes, test/lab, and what tests names.
+type row struct {
+	layer layer
+	dir   string
+	may   string // folders below the root, separated by spaces
+	tests string
+}
+
+// table is the import table. A package that is not in it fails, and so does a
+// row without a package.
+var table = []row{
+	{words, "host/fault", "", ""},
+	{words, "host/unit", "host/fault", ""},
+	{words, "host/shape", "host/fault host/unit", ""},
+	{words, "host/report", "host/unit", ""},
+
+	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
+	{pure, "host/install", "host/fault host/unit", ""},
+
+	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", ""},
+
+	{adapters, "host/systemd", "host/fault host/unit", ""},
+	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
+	{adapters, "host/ledger", "host/fault host/plan host/shape host/unit", ""},
+	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
+	{adapters, "host/journal", "host/fault host/unit", ""},
+
+	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
+
+	{assembly, "host", "host/disk host/fault host/folder host/journal host/ledger host/plan host/reconcile " +
+		"host/report host/shape host/systemd host/unit", ""},
+
+	{command, "cmd/stead", "cmd/stead/cli", ""},
+	{command, "cmd/stead/cli", "host host/fault host/report host/shape host/unit", ""},
+
+	{checks, "test/arch", "", ""},
+	{checks, "test/lab", "", ""},
+	{checks, "test/lab/node", "", ""},
+	{checks, "test/system", "", ""},
+	{checks, "test/bench", "", ""},
+	{checks, "test/demo", "", ""},
+}
+
+// growing are rows whose package is on its way. It is empty when the tree is
+// whole.
+var growing = []string{
+	"host/install", "host/reconcile", "host/systemd", "host/systemd/systemdtest", "host/disk", "host/ledger",
+	"host/folder", "host/journal", "host", "cmd/stead", "cmd/stead/cli",
+	"test/lab", "test/lab/node", "test/system", "test/bench", "test/demo",
+}
+
+// foreign is where packages of one other module may be imported.
+type foreign struct {
+	path string // a module or a folder of it; the longest that fits decides
+	may  string // packages of stead; "*" is all
+	test string // packages whose tests may besides; "*" is all
+}
+
+// outside are all modules that stead stands on. Programs and packages below
+// test/ may import every one of them.
+var outside = []foreign{
+	{"github.com/godbus/dbus/v5", "host/systemd host/systemd/systemdtest", ""},
+	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
+	{"github.com/coreos/go-systemd/v22/daemon", "host", ""},
+	{"github.com/coreos/go-systemd/v22/activation", "host", ""},
+	{"github.com/nats-io", "mesh", ""},
+	{"go.etcd.io/bbolt", "host/ledger", ""},
+	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
+	{"go.yaml.in/yaml/v3", "host/shape cmd/stead/cli", ""},
+	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
+	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
+	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
+	{"golang.org/x/sys/unix", "host host/disk host/folder host/journal host/ledger host/plan host/systemd", "*"},
+	{"golang.org/x/sync", "host host/reconcile", "*"},
+	{"golang.org/x/tools/txtar", "", "*"},
+	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
+	{"github.com/stretchr/testify", "host/systemd/systemdtest", "*"},
+	{"github.com/google/go-cmp", "host/systemd/systemdtest", "*"},
+	{"go.uber.org/goleak", "", "*"},
+}
+
+// impure are packages of the standard library that words and pure packages do
+// not import, since with them they could act or look.
+var impure = []string{"os", "net", "syscall", "log", "os/exec", "os/signal", "os/user", "net/http", "log/slog", "io/ioutil", "plugin", "testing"}
