@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"stead/host"
+)
+
+func newHostRun(o Options) *cobra.Command {
+	h := host.Options{Version: o.Version}
+	level := slog.LevelInfo
+	c := &cobra.Command{
+		Use:   "run --declarations DIR",
+		Short: "apply a folder of declarations to this machine and keep it so",
+		Long: "run applies every declaration below a folder to this machine's systemd, and keeps it so until it is\n" +
+			"ended: a unit that is stopped is started, a file that is edited is put back. The folder is watched; a\n" +
+			"declaration that goes from it is withdrawn, and what stood there before comes back. A folder that is\n" +
+			"missing or emptied withdraws nothing, and one with a mistake in it changes nothing.\n\n" +
+			"It needs root and systemd as PID 1. Ending it leaves every unit as it is.",
+		Example: "  stead host run --declarations /etc/stead/declarations",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if h.Folder == "" {
+				return usageError{fmt.Errorf("--declarations is missing: it names the folder of declarations"), c.CommandPath()}
+			}
+			h.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			run, err := host.New(h)
+			if err != nil {
+				return err
+			}
+			return run.Run(c.Context())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&h.Folder, "declarations", "", "folder of declarations (*.yaml), watched")
+	f.StringVar(&h.State, "state", host.DefaultState, "folder of what the host must remember")
+	f.StringVar(&h.Socket, "socket", defaultSocket, "where the host answers")
+	f.TextVar(&level, "log-level", level, "debug, info, warn or error")
+	return c
+}

@@ -1,0 +1,139 @@
+// Package cli is the command tree of stead, one file for each command.
+//
+// Commands are made by functions that return a *cobra.Command; they own no
+// state, write their answer to standard output and all else to standard error,
+// and return errors. Only Main turns an error into "error:" and "hint:" lines
+// and an exit code: 0 done, 1 failed, 2 usage, 3 not in the wanted state, 4 some
+// nodes did not answer.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stead/host/fault"
+	"stead/host/shape"
+)
+
+// The exit codes of every command.
+const (
+	ExitDone      = 0
+	ExitFailed    = 1
+	ExitUsage     = 2
+	ExitNotWanted = 3 // the answer is complete, and something is not as declared
+	ExitSilent    = 4 // some nodes did not answer
+)
+
+// Options are what a command runs with.
+type Options struct {
+	Args     []string
+	In       io.Reader
+	Out, Err io.Writer
+	Version  string
+}
+
+// errNotWanted ends a command whose answer was given, and was not a good one.
+var errNotWanted = errors.New("not in the wanted state")
+
+// usageError is a command line that cannot be understood.
+type usageError struct {
+	error
+	command string
+}
+
+// Main runs one command line and returns its exit code.
+func Main(ctx context.Context, o Options) int {
+	root := newRoot(o)
+	root.SetArgs(o.Args)
+	root.SetIn(o.In)
+	root.SetOut(o.Out)
+	root.SetErr(o.Err)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, errNotWanted):
+		return ExitNotWanted
+	case errors.As(err, &usage):
+		complain(o.Err, usage.error, usage.command+" --help")
+		return ExitUsage
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		complain(o.Err, err, "stead --help")
+		return ExitUsage
+	}
+	complain(o.Err, err, "")
+	return ExitFailed
+}
+
+// complain writes an error and its cure.
+func complain(w io.Writer, err error, hint string) {
+	var problems shape.Problems
+	if errors.As(err, &problems) {
+		fmt.Fprint(w, "error: ")
+		// The terminal that cannot be written to has no other place to say so.
+		_ = problems.Format(w, "")
+	} else {
+		fmt.Fprintf(w, "error: %s\n", strings.TrimSpace(err.Error()))
+	}
+	var f *fault.Error
+	if hint == "" && errors.As(err, &f) {
+		hint = f.Hint
+	}
+	if hint != "" {
+		fmt.Fprintf(w, "hint: %s\n", hint)
+	}
+}
+
+func newRoot(o Options) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stead",
+		Short: "keep the systemd units of machines as they are declared",
+		Long: "stead keeps the systemd units of machines as they are declared.\n\n" +
+			"A declaration says what is to be so of one unit: its file, its drop-ins, whether it runs\n" +
+			"and whether it is enabled. The host applies it, and puts it right when it drifts.",
+		Version:       o.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetVersionTemplate("stead {{.Version}}\n")
+	root.AddCommand(newHost(o), newVersion(o))
+	asUsage(root)
+	return root
+}
+
+// asUsage makes wrong flags and arguments of every command usage errors.
+func asUsage(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	if args := c.Args; args != nil {
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return usageError{err, c.CommandPath()}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		asUsage(sub)
+	}
+}
+
+func newVersion(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version of this program",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "stead", o.Version)
+			return err
+		},
+	}
+}
