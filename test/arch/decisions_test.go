@@ -36,7 +36,7 @@ var (
 	recordStatus = regexp.MustCompile(`^(proposed|accepted|rejected|superseded by \d{4})$`)
 	recordDate   = regexp.MustCompile(`^20\d\d-(0[1-9]|1[0-2])-([0-2]\d|3[01])$`)
 	testName     = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
-	folderName   = regexp.MustCompile("`((?:host|seats|modules|runtime|controller|mesh|cmd|test)/[a-z0-9/]*[a-z0-9])`")
+	folderName   = regexp.MustCompile("`((?:host|seats|modules|runtime|controller|mesh|cmd|test)/[a-z0-9/._-]*[a-z0-9])`")
 )
 
 // readRecord reads a record of the form

@@ -18,8 +18,8 @@ type starter struct {
 // packages below test/ are free, and so are tests, but for the two programs that
 // nobody calls.
 var starters = []starter{
-	{"host/journal/journalctl.go", "journalctl"},
-	{"host/systemd/verify.go", "systemd-analyze"},
+	{"host/journal/journal.go", "journalctl"},
+	{"host/verify/verify.go", "systemd-analyze"},
 }
 
 // never are the programs that stead does by itself what they do.

@@ -53,11 +53,12 @@ var table = []row{
 	{adapters, "host/ledger", "host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
 	{adapters, "host/journal", "host/fault host/unit", ""},
+	{adapters, "host/verify", "host/unit", ""},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
 
 	{assembly, "host", "host/disk host/fault host/folder host/journal host/ledger host/plan host/reconcile " +
-		"host/report host/shape host/systemd host/unit", ""},
+		"host/report host/shape host/systemd host/unit host/verify", ""},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "host host/fault host/report host/shape host/unit", ""},
@@ -73,9 +74,9 @@ var table = []row{
 // growing are rows whose package is on its way. It is empty when the tree is
 // whole.
 var growing = []string{
-	"host/install", "host/reconcile", "host/systemd", "host/systemd/systemdtest", "host/disk", "host/ledger",
-	"host/folder", "host/journal", "host", "cmd/stead", "cmd/stead/cli",
-	"test/lab", "test/lab/node", "test/system", "test/bench", "test/demo",
+	"host/systemd/systemdtest", "host/disk", "host/ledger",
+	"host/folder", "host", "cmd/stead", "cmd/stead/cli",
+	"test/system", "test/bench", "test/demo",
 }
 
 // foreign is where packages of one other module may be imported.
