@@ -3,42 +3,116 @@ package arch
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// commandWords are the words that begin a Use: of a command in cmd/stead/cli.
-func commandWords(t *tree) map[string]bool {
-	all := map[string]bool{"help": true, "completion": true}
+// maker is one function of cmd/stead/cli that makes a command.
+type maker struct {
+	word     string          // the first word of its Use:
+	makers   []string        // the functions whose commands it adds
+	literals map[string]bool // all texts in it, its flags' names among them
+}
+
+// commands reads cmd/stead/cli: every function that fills in Use: of a command,
+// by its name. They are read and not called, so that the rules can be run while
+// the program does not compile.
+func commands(t *tree) map[string]maker {
+	all := map[string]maker{}
 	for _, f := range t.goFiles() {
 		if f.isTest() || !strings.HasPrefix(f.path, "cmd/stead/cli/") {
 			continue
 		}
-		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			kv, ok := n.(*ast.KeyValueExpr)
-			if !ok {
-				return true
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+				if c := commandOf(fn); c.word != "" {
+					all[fn.Name.Name] = c
+				}
 			}
-			key, _ := kv.Key.(*ast.Ident)
-			lit, _ := kv.Value.(*ast.BasicLit)
-			if key == nil || key.Name != "Use" || lit == nil || lit.Kind != token.STRING {
-				return true
-			}
-			if use, err := strconv.Unquote(lit.Value); err == nil {
-				word, _, _ := strings.Cut(use, " ")
-				all[word] = true
-			}
-			return true
-		})
+		}
 	}
 	return all
 }
 
-// unknownPath says why words, which stood behind "stead", are no command.
+func commandOf(fn *ast.FuncDecl) maker {
+	c := maker{literals: map[string]bool{}}
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			key, _ := n.Key.(*ast.Ident)
+			if use := text(n.Value); key != nil && key.Name == "Use" && use != "" {
+				c.word, _, _ = strings.Cut(use, " ")
+			}
+		case *ast.BasicLit:
+			c.literals[text(n)] = true
+		case *ast.CallExpr:
+			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "AddCommand" {
+				for _, arg := range n.Args {
+					if call, ok := arg.(*ast.CallExpr); ok {
+						if id, ok := call.Fun.(*ast.Ident); ok {
+							c.makers = append(c.makers, id.Name)
+						}
+					}
+				}
+			}
+		}
+		return true
+	})
+	return c
+}
+
+// text is the value of a literal text, "" for anything else.
+func text(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	s, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// ownFlags are those that every command has from the library, and its commands.
+var (
+	ownFlags    = []string{"h", "help", "version", "v"}
+	ownCommands = []string{"help", "completion"}
+)
+
+// unknownPath says why args, which stood behind "stead", are no command: a word
+// where only the names of commands may stand, or a flag that no command on the
+// way has.
 func unknownPath(t *tree, args []string) string {
-	have := commandWords(t)
-	if !strings.HasPrefix(args[0], "-") && !have[args[0]] {
-		return "stead has no command " + args[0]
+	all := commands(t)
+	var at maker
+	for _, c := range all {
+		if c.word == "stead" {
+			at = c
+		}
+	}
+	path, flags, leaf := []string{"stead"}, at.literals, false
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			if name != "" && !flags[name] && !slices.Contains(ownFlags, name) {
+				return strings.Join(path, " ") + " has no flag " + arg
+			}
+			leaf = true
+			continue
+		}
+		i := slices.IndexFunc(at.makers, func(m string) bool { return all[m].word == arg })
+		switch {
+		case leaf:
+		case i >= 0:
+			at = all[at.makers[i]]
+			path, flags = append(path, arg), at.literals
+		case len(at.makers) == 0 && len(path) > 1, slices.Contains(ownCommands, arg):
+			leaf = true
+		default:
+			return strings.Join(path, " ") + " has no command " + arg
+		}
 	}
 	return ""
 }
