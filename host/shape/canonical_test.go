@@ -1,0 +1,120 @@
+package shape
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+func one(t *testing.T, doc string) *Service {
+	t.Helper()
+	services, problems := Parse("f", []byte(doc))
+	require.Empty(t, problems, doc)
+	require.Len(t, services, 1)
+	return services[0]
+}
+
+const full = `shape: service
+name: web
+unit: web.service
+content: |
+  [Service]
+  ExecStart=/usr/bin/web <a> & "b"
+dropins:
+  10-a.conf: "[Service]\nMemoryMax=1G\n"
+  20-b.conf: "#\n"
+ensure: running
+enabled: true
+timeout: 2m
+on_withdraw: restore
+`
+
+func TestCanonicalIsPinned(t *testing.T) {
+	const want = `{"content":"[Service]\nExecStart=/usr/bin/web <a> & \"b\"\n","dropins":{"10-a.conf":"[Service]\nMemoryMax=1G\n","20-b.conf":"#\n"},` +
+		`"enabled":true,"ensure":"running","name":"web","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"web.service"}`
+	require.Equal(t, want, string(one(t, full).Canonical()))
+	require.Equal(t, "31be40b462a33912410b230348b45bf7fccf86735b27fb56616880291711debc", one(t, full).Digest())
+	require.Equal(t, `{"ensure":"stopped","name":"a","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"a.service"}`,
+		string(one(t, "shape: service\nname: a\nensure: stopped\n").Canonical()))
+}
+
+func TestDigestIsThatOfTheMeaning(t *testing.T) {
+	digest := one(t, full).Digest()
+	for name, doc := range map[string]string{
+		"another order": "on_withdraw: restore\ntimeout: 2m\nenabled: true\nensure: running\ndropins:\n  20-b.conf: \"#\\n\"\n  10-a.conf: |\n    [Service]\n    MemoryMax=1G\n" +
+			"content: \"[Service]\\nExecStart=/usr/bin/web <a> & \\\"b\\\"\\n\"\nunit: web\nname: 'web'\nshape: \"service\"\n",
+		"without defaults":    strings.NewReplacer("unit: web.service\n", "", "timeout: 2m\n", "", "on_withdraw: restore\n", "").Replace(full),
+		"null is absent":      strings.NewReplacer("unit: web.service", "unit: ~", "timeout: 2m", "timeout:", "on_withdraw: restore", "on_withdraw: null").Replace(full),
+		"another spelling":    strings.NewReplacer("timeout: 2m", "timeout: 120s").Replace(full),
+		"addressed":           full + "nodes: [ws1]\n",
+		"addressed to labels": full + "labels: {role: web}\n",
+		"comments and place":  "---\n---\n# x\n" + full + "# y\n",
+	} {
+		require.Equal(t, digest, one(t, doc).Digest(), name)
+	}
+	seen := map[string]string{digest: "full"}
+	for name, doc := range map[string]string{
+		"name":            strings.Replace(full, "name: web", "name: web2", 1),
+		"unit":            strings.Replace(full, "web.service", "web2.service", 1),
+		"content":         strings.Replace(full, "/usr/bin/web", "/usr/bin/web2", 1),
+		"content's end":   strings.Replace(full, "content: |", "content: |-", 1),
+		"drop-in":         strings.Replace(full, "1G", "2G", 1),
+		"drop-in's name":  strings.Replace(full, "20-b", "21-b", 1),
+		"no drop-in":      strings.Replace(full, "  20-b.conf: \"#\\n\"\n", "", 1),
+		"ensure":          strings.Replace(full, "running", "stopped", 1),
+		"no ensure":       strings.Replace(full, "ensure: running\n", "", 1),
+		"enabled":         strings.Replace(full, "enabled: true", "enabled: false", 1),
+		"no enabled":      strings.Replace(full, "enabled: true\n", "", 1),
+		"timeout":         strings.Replace(full, "2m", "2m1ms", 1),
+		"on_withdraw":     strings.Replace(full, "restore", "release", 1),
+		"content is gone": full[:strings.Index(full, "content")] + full[strings.Index(full, "dropins"):],
+	} {
+		d := one(t, doc).Digest()
+		require.NotContains(t, seen, d, name)
+		seen[d] = name
+	}
+}
+
+func TestFromCanonicalReadsWhatCanonicalWrote(t *testing.T) {
+	for _, doc := range []string{full, head + "ensure: stopped\n", head + "content: \"a=\\u2028b\\x7f\\e<&>\"\nnodes: [a]\n"} {
+		s := one(t, doc)
+		got, err := FromCanonical(s.Canonical())
+		require.NoError(t, err)
+		s.Nodes, s.Origin = nil, Origin{}
+		require.Empty(t, cmp.Diff(s, got))
+	}
+}
+
+func TestFromCanonicalRefusesWhatCanonicalWouldNotWrite(t *testing.T) {
+	good := string(one(t, head+"ensure: running\nenabled: true\n").Canonical())
+	for name, c := range map[string]struct{ old, new, err string }{
+		"cut":               {"}", "", "unexpected EOF"},
+		"a later field":     {`{"enabled"`, `{"masked":true,"enabled"`, `unknown field "masked"`},
+		"another order":     {`"ensure":"running","name":"web"`, `"name":"web","ensure":"running"`, "not in canonical form"},
+		"blank":             {`{"enabled"`, `{ "enabled"`, "not in canonical form"},
+		"something behind":  {"}", "}\n", "not in canonical form"},
+		"other shape":       {`"service","timeout"`, `"file","timeout"`, "not in canonical form"},
+		"other scope":       {`"system"`, `"user"`, `no scope "user"`},
+		"other spelling":    {"2m0s", "120s", "not in canonical form"},
+		"no duration":       {"2m0s", "soon", "invalid duration"},
+		"out of bounds":     {"2m0s", "25h0m0s", "25h0m0s is out of bounds"},
+		"protected":         {"web.service", "dbus.service", "is protected"},
+		"bad value":         {"running", "restarted", "no value of this field"},
+		"name in two cases": {`"name"`, `"NAME"`, "not in canonical form"},
+	} {
+		_, err := FromCanonical([]byte(strings.Replace(good, c.old, c.new, 1)))
+		require.ErrorContains(t, err, c.err, name)
+		require.True(t, fault.Is(err, fault.Invalid), name)
+	}
+}
+
+func TestAliasesAreThoseOfTheDeclaredFiles(t *testing.T) {
+	s := one(t, head+"content: |\n  [Install]\n  Alias=b.service %p-x.service web.service\n  Alias=b.service /x %H.service\ndropins:\n  a.conf: |\n    [Install]\n    Alias=a.service\n")
+	require.Equal(t, []unit.Name{"a.service", "b.service", "web-x.service"}, s.Aliases())
+	require.Empty(t, one(t, head+"ensure: running\n").Aliases())
+}

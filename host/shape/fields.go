@@ -1,0 +1,216 @@
+package shape
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"stead/host/unit"
+)
+
+// text reads a text at path. Nothing else is made a text of.
+func (r *reading) text(path string, n *yaml.Node) (string, bool) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		r.literal[path] = n.Style&yaml.LiteralStyle != 0
+		return n.Value, true
+	}
+	cure := "write a text"
+	if n.Kind == yaml.ScalarNode {
+		cure = fmt.Sprintf("put it in quotes: %.60q", n.Value)
+	}
+	r.wrong(path, n, "a text", cure)
+	return "", false
+}
+
+// wrong reports a wrong type, but for what foreign has reported.
+func (r *reading) wrong(path string, n *yaml.Node, want, cure string) {
+	if n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 && !coreTag(n) {
+		r.bad[path] = true
+		return
+	}
+	r.fail(path, kindOf(n)+" where "+want+" is wanted", cure)
+}
+
+func (r *reading) boolean(path string, n *yaml.Node) (value, ok bool) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && (n.Value == "true" || n.Value == "false") {
+		return n.Value == "true", true
+	}
+	cure := "write true or false"
+	if n.Kind == yaml.ScalarNode {
+		if v, err := unit.ParseBool(n.Value); err == nil {
+			cure = fmt.Sprintf("write %t: only true and false, without quotes, are truth values", v)
+		}
+	}
+	r.wrong(path, n, "true or false", cure)
+	return false, false
+}
+
+func (r *reading) shape(n *yaml.Node) {
+	s, ok := r.text("shape", n)
+	if ok && s != ServiceShape {
+		r.fail("shape", fmt.Sprintf("this version's vocabulary has no shape %.60q", s), "write shape: service, the only one it has")
+	}
+}
+
+func (r *reading) name(n *yaml.Node) {
+	r.service.Name, _ = r.text("name", n)
+}
+
+func (r *reading) unit(n *yaml.Node) {
+	s, ok := r.text("unit", n)
+	if !ok {
+		return
+	}
+	full, rule, cure := fullName(s)
+	if s == "" {
+		rule, cure = "it is empty", "write a unit name, or leave it out: it is the name with .service then"
+	}
+	if rule != "" {
+		r.fail("unit", rule, cure)
+		return
+	}
+	r.service.Unit = full
+}
+
+func (r *reading) nodes(n *yaml.Node) {
+	if n.Kind != yaml.SequenceNode {
+		cure := "write a list: [web1, web2]"
+		if n.Kind == yaml.ScalarNode {
+			cure = fmt.Sprintf("write a list: [%.60s]", printable(n.Value))
+		}
+		r.wrong("nodes", n, "a list", cure)
+		return
+	}
+	r.service.Nodes = make([]string, 0, len(n.Content))
+	for i, c := range n.Content {
+		path := fmt.Sprintf("nodes[%d]", i)
+		r.lines[path] = c.Line + r.offset
+		if s, ok := r.text(path, c); ok {
+			r.service.Nodes = append(r.service.Nodes, s)
+		} else {
+			r.bad["nodes"] = true
+		}
+	}
+}
+
+func (r *reading) labels(n *yaml.Node) {
+	r.service.Labels = r.texts("labels", n, "write a map: {role: web}")
+}
+
+func (r *reading) everywhere(n *yaml.Node) {
+	r.service.All, _ = r.boolean("all", n)
+}
+
+func (r *reading) content(n *yaml.Node) {
+	if s, ok := r.text("content", n); ok {
+		r.service.Content = &s
+	}
+}
+
+func (r *reading) dropins(n *yaml.Node) {
+	r.service.DropIns = r.texts("dropins", n, "write a map of file names to texts")
+}
+
+// texts reads a map of texts; a null value is absent.
+func (r *reading) texts(path string, n *yaml.Node, cure string) map[string]string {
+	if n.Kind != yaml.MappingNode {
+		r.wrong(path, n, "a map", cure)
+		return nil
+	}
+	all := map[string]string{}
+	for key, value := range pairs(n) {
+		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" || key.ShortTag() != "!!str" {
+			r.bad[path] = true
+			if key.Tag != "!!merge" && key.Kind != yaml.AliasNode {
+				r.report(key.Line+r.offset, path, kindOf(key)+" where a text is wanted", fmt.Sprintf("put it in quotes: %.60q", key.Value))
+			}
+			continue
+		}
+		below := path + "." + printable(key.Value)
+		if r.twice(below, key) {
+			r.bad[path] = true
+			continue
+		}
+		r.lines[below] = value.Line + r.offset
+		if null(value) {
+			continue
+		}
+		if s, ok := r.text(below, value); ok {
+			all[key.Value] = s
+		} else {
+			r.bad[path] = true
+		}
+	}
+	return all
+}
+
+func (r *reading) ensure(n *yaml.Node) {
+	s, ok := r.text("ensure", n)
+	if !ok {
+		return
+	}
+	r.service.Ensure = Ensure(s)
+	if s == "" {
+		r.fail("ensure", "it is empty", "write running or stopped, or leave it out")
+	}
+}
+
+func (r *reading) enabled(n *yaml.Node) {
+	if v, ok := r.boolean("enabled", n); ok {
+		r.service.Enabled = &v
+	}
+}
+
+func (r *reading) timeout(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+		r.fail("timeout", fmt.Sprintf("the number %.40s has no unit", n.Value), fmt.Sprintf("write %.40ss for seconds", n.Value))
+		return
+	}
+	s, ok := r.text("timeout", n)
+	if !ok {
+		return
+	}
+	d, err := parseDuration(s)
+	switch {
+	case err != nil:
+		r.fail("timeout", fmt.Sprintf("%.60q %v", s, err), "write whole numbers with units, such as 90s, 2m or 1h30m")
+	case d < MinTimeout || d > MaxTimeout:
+		r.fail("timeout", fmt.Sprintf("%.60q is out of bounds", s), "write a time from 1s to 24h")
+	default:
+		r.service.Timeout = d
+	}
+}
+
+func (r *reading) onWithdraw(n *yaml.Node) {
+	s, ok := r.text("on_withdraw", n)
+	if !ok {
+		return
+	}
+	r.service.OnWithdraw = OnWithdraw(s)
+	if s == "" {
+		r.fail("on_withdraw", "it is empty", "write restore or release, or leave it out")
+	}
+}
+
+// fullName makes a unit name of what was declared: ".service" is added to a name
+// without the suffix of a unit type. It refuses a suffix that is nearly one.
+func fullName(s string) (n unit.Name, rule, cure string) {
+	dot := strings.LastIndexByte(s, '.')
+	if s == "" || strings.ContainsRune(s, '/') {
+		return unit.Name(s), "", "" // the grammar of names says it better
+	}
+	if _, err := unit.ParseName("x." + s[dot+1:]); err == nil && dot >= 0 {
+		return unit.Name(s), "", ""
+	}
+	if dot >= 0 {
+		if near := nearest(s[dot+1:], unitTypes()); near != "" {
+			return "", fmt.Sprintf("%.80q has no suffix of a unit type", s), fmt.Sprintf("did you mean %.80q? otherwise write %.80q", s[:dot+1]+near, s+".service")
+		}
+	}
+	return unit.Name(s + ".service"), "", ""
+}
+
+func unitTypes() []string {
+	return []string{"service", "socket", "target", "device", "mount", "automount", "swap", "timer", "path", "slice", "scope"}
+}

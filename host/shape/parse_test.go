@@ -1,0 +1,178 @@
+package shape
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+// head begins a declaration that is valid with any aspect put behind it; the
+// aspect stands on line 3.
+const head = "shape: service\nname: web\n"
+
+func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
+
+func TestParseReadsEveryField(t *testing.T) {
+	services, problems := Parse("mesh/web.yaml", []byte(lines(
+		"# the web server",
+		"shape: service",
+		"name: web",
+		"unit: web-1.service",
+		"labels: {role: web, zone: 'eu_1.a'}",
+		"content: |",
+		"  [Service]",
+		"  ExecStart=/usr/bin/web",
+		"dropins:",
+		"  10-memory.conf: \"[Service]\\nMemoryMax=1G\\n\"",
+		"ensure: running",
+		"enabled: false",
+		"timeout: 1h 30min",
+		"on_withdraw: release",
+		"---",
+		"shape: service",
+		"name: all",
+		"all: true",
+		"content: ~",
+		"ensure: stopped",
+		"...",
+		"---",
+		"---",
+		"shape: service",
+		"name: some",
+		"nodes: [ws1, ws2]",
+		"enabled: true",
+	)))
+	require.Empty(t, problems)
+	content, no, yes := "[Service]\nExecStart=/usr/bin/web\n", false, true
+	require.Empty(t, cmp.Diff([]*Service{
+		{Name: "web", Scope: unit.System, Unit: "web-1.service", Content: &content, DropIns: map[string]string{"10-memory.conf": "[Service]\nMemoryMax=1G\n"},
+			Ensure: Running, Enabled: &no, Timeout: 90 * time.Minute, OnWithdraw: Release, Labels: map[string]string{"role": "web", "zone": "eu_1.a"},
+			Origin: Origin{"mesh/web.yaml", 2}},
+		{Name: "all", Scope: unit.System, Unit: "all.service", Ensure: Stopped, Timeout: DefaultTimeout, OnWithdraw: Restore, All: true, Origin: Origin{"mesh/web.yaml", 16}},
+		{Name: "some", Scope: unit.System, Unit: "some.service", Enabled: &yes, Timeout: DefaultTimeout, OnWithdraw: Restore, Nodes: []string{"ws1", "ws2"}, Origin: Origin{"mesh/web.yaml", 24}},
+	}, services))
+}
+
+func TestParseTakesUnitNames(t *testing.T) {
+	for given, want := range map[string]unit.Name{
+		"web": "web.service", "web.service": "web.service", "backup.timer": "backup.timer", "my.app": "my.app.service",
+		`my\x2ddata.mount`: `my\x2ddata.mount`, "x@one": "x@one.service", "x@one.service": "x@one.service", "App_1:2.socket": "App_1:2.socket",
+		strings.Repeat("a", 247) + ".service": unit.Name(strings.Repeat("a", 247) + ".service"),
+	} {
+		services, problems := Parse("f", []byte(head+"ensure: running\nunit: '"+given+"'\n"))
+		require.Empty(t, problems, given)
+		require.Equal(t, want, services[0].Unit)
+	}
+}
+
+func TestParseIgnoresWhatDeclaresNothing(t *testing.T) {
+	for _, s := range []string{"", "\n", "# only a comment\n", "---\n---\n...\n", "--- # x\n", "~\n", "--- null\n"} {
+		services, problems := Parse("f", []byte(s))
+		require.Empty(t, problems, s)
+		require.Empty(t, services, s)
+	}
+}
+
+// A document marker inside a block text ends the document, by YAML's rule.
+func TestParseCutsAtMarkersOnly(t *testing.T) {
+	services, problems := Parse("f", []byte(head+"content: |\n  [Unit]\n  ---\n  --- x\n---not\n"))
+	require.Len(t, services, 0)
+	require.Len(t, problems, 1) // ---not is text, and no marker
+	services, problems = Parse("f", []byte(head+"content: |\n  [Unit]\n  ---\n  ...\n--- {shape: service, name: b, ensure: running}\n"))
+	require.Empty(t, problems)
+	require.Equal(t, "[Unit]\n---\n...\n", *services[0].Content)
+	require.Equal(t, Origin{"f", 7}, services[1].Origin)
+}
+
+func TestParseKeepsTextByteForByte(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, want string }{
+		"no newline at the end": {"content: |-\n  [Unit]\n  a=b\n", "[Unit]\na=b"},
+		"tabs and blanks":       {"content: \"[Unit]\\n\\ta=b  \\n\"\n", "[Unit]\n\ta=b  \n"},
+		"a line separator":      {"content: \"a=\\u2028b\\N\\n\"\n", "a=\u2028b\u0085\n"},
+		"a mark within":         {"content: \"#\\uFEFF\\n\"\n", "#\uFEFF\n"},
+		"a backslash within":    {"content: |\n  a=b \\\n  c\n", "a=b \\\nc\n"},
+		"the largest":           {"content: '" + strings.Repeat("-", MaxContent) + "'\n", strings.Repeat("-", MaxContent)},
+	} {
+		services, problems := Parse("f", []byte(head+c.yaml))
+		require.Empty(t, problems, name)
+		require.Equal(t, c.want, *services[0].Content, name)
+	}
+}
+
+func TestParseTakesTimeouts(t *testing.T) {
+	for given, want := range map[string]time.Duration{"1s": time.Second, "90s": 90 * time.Second, "2m": 2 * time.Minute, "2min": 2 * time.Minute,
+		"1h30m": 90 * time.Minute, "1h 30min 5s": 90*time.Minute + 5*time.Second, "1d": 24 * time.Hour, "24h": 24 * time.Hour, "1500ms": 1500 * time.Millisecond} {
+		services, problems := Parse("f", []byte(head+"ensure: running\ntimeout: "+given+"\n"))
+		require.Empty(t, problems, given)
+		require.Equal(t, want, services[0].Timeout, given)
+	}
+}
+
+// One answer names every problem of a file, and the good declarations are read
+// all the same.
+func TestParseFindsAllProblemsAtOnce(t *testing.T) {
+	services, problems := Parse("mesh/desktop.yaml", []byte(lines(
+		"shape: service",
+		"name: reload-watcher",
+		"ensure: restarted",
+		"enabled: yes",
+		"---",
+		"shape: service",
+		"name: fine",
+		"ensure: running",
+		"---",
+		"shape: service",
+		"name: bar-watchdog",
+		"unit: ../bar.service",
+		"ensure: running",
+		"---",
+		"a: [",
+		"---",
+		"shape: service",
+		"name: last",
+		"enabld: true",
+	)))
+	require.Len(t, services, 1)
+	var b strings.Builder
+	require.NoError(t, problems.Format(&b, "nothing was applied"))
+	require.Equal(t, lines(
+		`6 problems in mesh/desktop.yaml, nothing was applied`,
+		`  line 3   reload-watcher.ensure   "restarted" is no value of this field; write running or stopped`,
+		`  line 4   reload-watcher.enabled  the text "yes" where true or false is wanted; write true: only true and false, without quotes, are truth values`,
+		`  line 12  bar-watchdog.unit       "../bar.service" is a path; a unit is named by its full name, such as bar.service`,
+		`  line 15                          not YAML: did not find expected node content; check indentation and quotes, of this line and the one before`,
+		`  line 17  last                    it declares nothing; declare at least one of content, dropins, ensure and enabled, or delete it`,
+		`  line 19  last.enabld             unknown field; did you mean enabled?`,
+	), b.String())
+	require.True(t, fault.Is(problems.Err(), fault.Invalid))
+	require.ErrorContains(t, problems.Err(), "read declarations: 6 problems: mesh/desktop.yaml:3: reload-watcher.ensure: ")
+	require.NoError(t, Problems(nil).Err())
+}
+
+func TestFormatNamesFilesWhereThereAreSeveral(t *testing.T) {
+	p := Problems{{"a.yaml", 3, "web.unit", "it is bad", "mend it"}, {"b/c.yaml", 0, "", "it cannot be read", ""}}
+	var b strings.Builder
+	require.NoError(t, p.Format(&b, ""))
+	require.Equal(t, "2 problems in 2 files\n  a.yaml:3  web.unit  it is bad; mend it\n  b/c.yaml            it cannot be read\n", b.String())
+	require.Equal(t, "2 problems: a.yaml:3: web.unit: it is bad; mend it; b/c.yaml: it cannot be read", p.Error())
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(head + "ensure: running\n")
+	for i := range MaxProblems + 10 {
+		fmt.Fprintf(&b, "f%d: 1\n", i)
+	}
+	_, problems := Parse("f", []byte(b.String()))
+	require.Len(t, problems, MaxProblems+1)
+	require.Equal(t, "10 further problems are not listed", problems[MaxProblems].Rule)
+	require.Len(t, append(problems, problems...).Limit(), MaxProblems+1)
+	require.Len(t, problems[:3].Limit(), 3)
+}
