@@ -32,6 +32,10 @@ func (c *changes) drain() unit.Changes {
 	out := unit.Changes{All: c.all, Units: c.units, Jobs: c.jobs}
 	c.all, c.units, c.jobs = false, nil, nil
 	clear(c.seen)
+	select {
+	case <-c.wake: // it was for what is drained now
+	default:
+	}
 	return out
 }
 

@@ -29,7 +29,7 @@ func (m *Manager) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l := &link{nc: nc, timeout: m.opts.CallTimeout, patience: m.opts.ReloadTimeout, onCall: m.opts.OnCall}
-	l.signals = &receiver{m: m}
+	l.signals = newReceiver(m)
 	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout},
 		dbus.WithSignalHandler(l.signals))
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *link) ping(ctx context.Context) error {
 			return nil
 		case <-again.C:
 			if n < most {
-				l.send(ctx, call{busPath, "org.freedesktop.DBus.Peer", "Ping", nil}, done)
+				l.send(ctx, pingCall(), done)
 				n++
 			}
 			again.Reset(pingFirst << min(n-1, 5))

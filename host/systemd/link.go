@@ -53,6 +53,8 @@ func onManager(member string, args ...any) call {
 	return call{busPath, managerIfc, member, args}
 }
 
+func pingCall() call { return call{busPath, "org.freedesktop.DBus.Peer", "Ping", nil} }
+
 // reply is the answer to a call: a body, or an *answer, errUnsent, errLost,
 // errHung or the context's error.
 type reply struct {

@@ -1,0 +1,182 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/godbus/dbus/v5"
+
+	"stead/host/unit"
+)
+
+// look is one unit that is being read.
+type look struct {
+	row    row
+	ticket ticket
+	opened *entry // of the first ticket, before the unit was found to be loose
+	whole  bool   // every property that was asked for was answered, so that it can be kept
+
+	kind     string // unit type
+	stamps   bool   // what follows was read
+	tried    uint64 // when conditions were last tested, 0 for never
+	asserted uint64 // when asserts were last tested, 0 for never
+	met      [2]bool
+}
+
+func (r row) key() key {
+	return key{unit.LoadState(r.Load), unit.ActiveState(r.Active), r.Sub, unit.Job{ID: r.JobID, Type: unit.JobType(r.JobType)}}
+}
+
+// fill reads what the tickets of looks lack, in two rounds: the second is for
+// units that are down and have a past.
+func fill(ctx context.Context, l *link, looks []*look) error {
+	var wants []want
+	for _, lk := range looks {
+		lk.whole = lk.row.Load != string(unit.NotFound) // one that appears must be read anew
+		wants = append(wants, lk.first()...)
+	}
+	if err := read(ctx, l, wants); err != nil {
+		return err
+	}
+	wants = wants[:0]
+	for _, lk := range looks {
+		wants = append(wants, lk.second()...)
+	}
+	return read(ctx, l, wants)
+}
+
+func (lk *look) on(property string, into func(dbus.Variant) error) want {
+	return want{lk, unitIfc, property, into}
+}
+
+func (lk *look) onType(property string, into func(dbus.Variant) error) want {
+	return want{lk, typeIfcs[lk.kind], property, into}
+}
+
+// first lists what must be read of lk.
+func (lk *look) first() []want {
+	var ws []want
+	loose := lk.ticket.entry == nil
+	k := lk.row.key()
+	missing := k.load == unit.NotFound
+	if lk.ticket.def == nil {
+		d := &definition{}
+		lk.ticket.def = d
+		if !missing {
+			ws = append(ws, lk.on("FragmentPath", to(&d.fragment)), lk.on("DropInPaths", to(&d.dropIns)))
+		}
+		if !missing && !loose {
+			ws = append(ws, lk.on("SourcePath", to(&d.source)), lk.on("NeedDaemonReload", to(&d.needReload)))
+		}
+	}
+	fresh := lk.ticket.run == nil
+	if fresh {
+		lk.ticket.run = &running{}
+	}
+	r := lk.ticket.run
+	r.seen = k
+	if fresh && (!missing || !k.active.Down()) {
+		ws = append(ws, lk.standing(r)...)
+	}
+	switch {
+	case missing:
+		// systemd has no other words for this one, and asking would load it again
+		r.trouble.LoadError = fmt.Sprintf("Unit %s not found.", lk.row.Name)
+	case k.load != unit.Loaded && (fresh || loose):
+		ws = append(ws, lk.on("LoadError", toLoadError(&r.trouble.LoadError)))
+	}
+	return ws
+}
+
+// standing lists what says how a unit stands: for one that is up all there is,
+// for one that is down whether it has a past.
+func (lk *look) standing(r *running) []want {
+	active := unit.ActiveState(lk.row.Active)
+	ws := []want{lk.on("StateChangeTimestampMonotonic", toTime(&r.changed))}
+	if !active.Down() {
+		ws = append(ws, lk.past(r)...)
+	}
+	if active.Up() {
+		return ws
+	}
+	lk.stamps = true
+	ws = append(ws,
+		lk.on("ConditionTimestampMonotonic", to(&lk.tried)),
+		lk.on("AssertTimestampMonotonic", to(&lk.asserted)),
+		lk.on("TriggeredBy", toNames(&r.trouble.Triggers)))
+	if !active.Down() {
+		ws = append(ws, lk.results(&r.trouble)...)
+	}
+	return ws
+}
+
+// past lists the traces of a unit's run.
+func (lk *look) past(r *running) []want {
+	ws := []want{
+		lk.on("InvocationID", toHex(&r.invocation)),
+		lk.on("InactiveExitTimestampMonotonic", toTime(&r.started)),
+	}
+	if lk.kind == "service" {
+		ws = append(ws, lk.onType("NRestarts", to(&r.restarts)))
+		if !unit.ActiveState(lk.row.Active).Down() {
+			ws = append(ws, lk.onType("MainPID", to(&r.mainPID)))
+		}
+	}
+	return ws
+}
+
+// results lists how a unit's run ended.
+func (lk *look) results(t *unit.Trouble) []want {
+	var ws []want
+	if typeIfcs[lk.kind] != "" {
+		ws = append(ws, lk.onType("Result", to(&t.Result)))
+	}
+	if lk.kind == "service" {
+		ws = append(ws, lk.onType("ExecMainCode", to(&t.ExitCode)), lk.onType("ExecMainStatus", to(&t.ExitStatus)))
+	}
+	return ws
+}
+
+// second lists what the first round showed to be worth reading: most units that
+// are down were never started, and of those there is nothing to know.
+func (lk *look) second() []want {
+	if !lk.stamps || !lk.whole {
+		return nil
+	}
+	var ws []want
+	r := lk.ticket.run
+	if unit.ActiveState(lk.row.Active).Down() {
+		if r.changed > 0 {
+			ws = append(append(ws, lk.past(r)...), lk.results(&r.trouble)...)
+		} else if typeIfcs[lk.kind] != "" {
+			r.trouble.Result = "success"
+		}
+	}
+	if lk.tried > 0 {
+		ws = append(ws, lk.on("ConditionResult", to(&lk.met[0])), lk.on("Conditions", toUnmet(&r.trouble.Unmet, &lk.met[0], false)))
+	}
+	if lk.asserted > 0 {
+		ws = append(ws, lk.on("AssertResult", to(&lk.met[1])), lk.on("Asserts", toUnmet(&r.trouble.Unmet, &lk.met[1], true)))
+	}
+	return ws
+}
+
+func toLoadError(p *string) func(dbus.Variant) error {
+	return func(v dbus.Variant) error {
+		var e struct{ Name, Text string }
+		err := v.Store(&e)
+		*p = e.Text
+		return err
+	}
+}
+
+// status puts together what is known of the unit that was asked for as asked.
+func (lk *look) status(asked unit.Name) unit.Status {
+	k, d, r := lk.row.key(), lk.ticket.def, lk.ticket.run
+	return unit.Status{
+		Asked: asked, ID: unit.Name(lk.row.Name), Load: k.load, Active: k.active, Sub: k.sub, Job: k.job,
+		Fragment: d.fragment, DropIns: d.dropIns, Source: d.source, NeedReload: d.needReload,
+		Invocation: r.invocation, Started: r.started, Changed: r.changed, Restarts: r.restarts, MainPID: r.mainPID,
+		Trouble: r.trouble,
+	}
+}

@@ -1,0 +1,114 @@
+package systemdtest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+// jobs are the cases about jobs and how they end.
+func jobs() map[string]func(*kit) {
+	return map[string]func(*kit){
+		"a job that does not end is seen on its unit":    neverReady,
+		"a stop cancels a start that does not end":       stopWhileStarting,
+		"requests are answered in order, each by itself": mixedRequests,
+		"every job's end is kept until it is drained":    endsAreKept,
+		"a try-restart starts nothing":                   tryRestart,
+		"stopping what is stopped is done":               stopStopped,
+		"a type of job that there is not":                unknownJob,
+	}
+}
+
+const unready = "[Service]\nType=notify\nTimeoutStartSec=infinity\nExecStart=/bin/sleep infinity\n"
+
+func neverReady(k *kit) {
+	k.write("ct-n.service", unready)
+	k.reload()
+	id := k.job(unit.StartJob, "ct-n.service")
+	s := k.becomes("ct-n.service", "is starting", func(s unit.Status) bool { return s.Sub == "start" })
+	require.Equal(k.t, unit.Activating, s.Active)
+	require.Equal(k.t, unit.Job{ID: id, Type: unit.StartJob}, s.Job)
+	require.NotZero(k.t, s.MainPID)
+	require.NotContains(k.t, k.ends, id)
+}
+
+func stopWhileStarting(k *kit) {
+	k.write("ct-n.service", unready)
+	k.reload()
+	id := k.job(unit.StartJob, "ct-n.service")
+	k.becomes("ct-n.service", "is starting", func(s unit.Status) bool { return s.Sub == "start" })
+	require.Equal(k.t, unit.JobDone, k.run(unit.StopJob, "ct-n.service"))
+	require.Equal(k.t, unit.JobCanceled, k.end(id).Result)
+	s := k.look("ct-n.service")
+	require.Equal(k.t, unit.Inactive, s.Active)
+	require.Zero(k.t, s.Job)
+}
+
+func mixedRequests(k *kit) {
+	k.write("ct-1.service", sleeper)
+	k.write("ct-2.service", "[Unit]\nRefuseManualStart=yes\n"+sleeper)
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-1.service"))
+	requests := []unit.JobRequest{
+		{Name: "ct-none.service", Type: unit.StartJob},
+		{Name: "ct-1.service", Type: unit.ReloadJob},
+		{Name: "ct-1.service", Type: unit.RestartJob},
+		{Name: "ct-2.service", Type: unit.StartJob},
+	}
+	q := k.Manager.Enqueue(k.ctx, requests)
+	require.Len(k.t, q, len(requests))
+	for i := range q {
+		require.Equal(k.t, requests[i], q[i].Request)
+	}
+	require.Equal(k.t, fault.NotFound, fault.ClassOf(q[0].Err))
+	require.ErrorContains(k.t, q[0].Err, "Unit ct-none.service not found")
+	require.Equal(k.t, fault.Unsupported, fault.ClassOf(q[1].Err))
+	require.NoError(k.t, q[2].Err)
+	require.Equal(k.t, unit.JobDone, k.end(q[2].ID).Result)
+	require.Equal(k.t, fault.Refused, fault.ClassOf(q[3].Err))
+	for _, i := range []int{0, 1, 3} {
+		require.Zero(k.t, q[i].ID)
+	}
+}
+
+// Jobs of a oneshot end fast: some before the answer to the last request.
+func endsAreKept(k *kit) {
+	var requests []unit.JobRequest
+	for i := range 40 {
+		n := unit.Name(fmt.Sprintf("ct-q%d.service", i))
+		program := []string{"/bin/true", "/bin/false"}[i%2]
+		k.write(string(n), service("Type=oneshot", "ExecStart="+program))
+		requests = append(requests, unit.JobRequest{Name: n, Type: unit.StartJob})
+	}
+	k.reload()
+	for i, q := range k.Manager.Enqueue(k.ctx, requests) {
+		require.NoError(k.t, q.Err)
+		want := []unit.JobResult{unit.JobDone, unit.JobFailed}[i%2]
+		require.Equal(k.t, unit.JobEnd{ID: q.ID, Unit: q.Request.Name, Result: want}, k.end(q.ID))
+	}
+}
+
+func tryRestart(k *kit) {
+	k.write("ct-t.service", sleeper)
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.TryRestartJob, "ct-t.service"))
+	require.Equal(k.t, unit.Inactive, k.look("ct-t.service").Active)
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-t.service"))
+	first := k.look("ct-t.service").Invocation
+	require.Equal(k.t, unit.JobDone, k.run(unit.TryRestartJob, "ct-t.service"))
+	require.NotEqual(k.t, first, k.look("ct-t.service").Invocation)
+}
+
+func stopStopped(k *kit) {
+	k.write("ct-t.service", sleeper)
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.StopJob, "ct-t.service"))
+}
+
+func unknownJob(k *kit) {
+	q := k.Manager.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-t.service", Type: "explode"}})
+	require.Equal(k.t, fault.Invalid, fault.ClassOf(q[0].Err))
+}
