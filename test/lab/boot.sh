@@ -44,6 +44,7 @@ done
 # pivot_root(2), NOTES: the old root lands on top of the new one and is taken away; no folder is needed for it.
 cd "$root"
 pivot_root . .
+hash -r # where /bin and /usr/bin are two folders, programs are not where they were
 umount -l .
 cd /
 # Without this, units with a mount namespace of their own see nothing that is mounted later.

@@ -13,7 +13,7 @@ var programs = map[string]string{"bash": "bash", "unshare": "util-linux", "nsent
 
 // inside lists what the root file system of a node must hold, each with the Debian package that brings it.
 var inside = map[string]string{
-	"lib/systemd/systemd": "systemd", "usr/bin/dbus-daemon": "dbus", "usr/sbin/pivot_root": "util-linux", "usr/bin/mount": "mount",
+	"lib/systemd/systemd": "systemd", "usr/bin/dbus-daemon": "dbus", "sbin/pivot_root": "util-linux", "bin/mount": "mount",
 }
 
 // Check says everything that keeps this machine from running lab nodes over root, with the package to install where there is one.

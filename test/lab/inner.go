@@ -37,6 +37,9 @@ func Inside(t testing.TB, o Options) bool {
 	if os.Getenv(insideEnv) != "" {
 		return true
 	}
+	if o.Root == "" {
+		o.Root = os.Getenv(RootEnv)
+	}
 	self := "/proc/self/exe"
 	if o.Root != "" && o.Root != "/" {
 		self = BuildTest(t, ".")

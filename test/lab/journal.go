@@ -7,14 +7,16 @@ import (
 	"os/exec"
 )
 
-// Journal reads the node's journal with this machine's journalctl and its arguments, in short-monotonic form unless they say otherwise. The
-// node may be off. What the node's journald has not written to its files yet is flushed first.
+// Journal reads the node's journal with journalctl and its arguments, in short-monotonic form unless they say otherwise: inside, or from
+// outside by this machine's journalctl while the node is off.
 func (n *Node) Journal(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--no-pager", "--quiet", "--output=short-monotonic"}, args...)
+	var cmd *exec.Cmd
 	if n.PID() != 0 {
-		_, _ = n.Exec(ctx, "journalctl", "--sync")
+		cmd = n.Command(ctx, append([]string{"journalctl"}, args...)...)
+	} else {
+		cmd = exec.CommandContext(ctx, "journalctl", append(args, "--directory="+n.Disk("/var/log/journal"))...)
 	}
-	cmd := exec.CommandContext(ctx, "journalctl", append([]string{"--directory", n.Disk("/var/log/journal"), "--no-pager", "--quiet",
-		"--output=short-monotonic"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -185,8 +185,7 @@ func TestSweepRemovesNodesWhoseStateFolderIsGone(t *testing.T) {
 	n, err := lab.Open(dir, "other")
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "other")))
-	swept, err := lab.Sweep(t.Context(), dir)
+	_, err = lab.Sweep(t.Context(), dir) // or that of another test at this moment
 	require.NoError(t, err)
-	require.Contains(t, swept, "other")
-	require.Zero(t, n.PID())
+	within(t, func() bool { return n.PID() == 0 }, "its PID 1 lives on")
 }

@@ -45,7 +45,7 @@ func (o Options) complete() (Options, error) {
 	if !label.MatchString(o.Name) {
 		errs = append(errs, fmt.Errorf("name %q: want a DNS label: up to 63 of a-z, 0-9 and -", o.Name))
 	}
-	if !label.MatchString(o.Hostname) {
+	if o.Hostname != o.Name && !label.MatchString(o.Hostname) {
 		errs = append(errs, fmt.Errorf("hostname %q: want a DNS label: up to 63 of a-z, 0-9 and -", o.Hostname))
 	}
 	for what, p := range map[string]string{"root": o.Root, "dir": o.Dir} {

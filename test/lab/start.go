@@ -15,6 +15,10 @@ import (
 // LedgerEnv names the environment variable with the file that counts lab tests.
 const LedgerEnv = "STEAD_LAB_LEDGER"
 
+// RootEnv names the environment variable with the root file system of nodes whose test does not say one, to run the same tests on other
+// versions of systemd.
+const RootEnv = "STEAD_LAB_ROOT"
+
 // bootTimeout bounds what Start waits for; a boot takes half a second, and a loaded machine some more.
 const bootTimeout = time.Minute
 
@@ -29,6 +33,8 @@ var (
 // Options.Name is the node's hostname here, "node" when empty: the name by which other processes find it gets this process's id and a number
 // added, so that tests of several packages can use the same names side by side.
 //
+// Options.Root is, when empty, what the environment variable STEAD_LAB_ROOT says.
+//
 // When the environment variable STEAD_LAB_LEDGER names a file, one line is appended to it, with "PACKAGE.TEST" of the test that started the
 // node. RunTest appends one for each test that ran inside. `sort -u` of it is the list of lab tests that ran.
 func Start(t testing.TB, o Options) *Node {
@@ -38,6 +44,9 @@ func Start(t testing.TB, o Options) *Node {
 	}
 	if o.Hostname == "" {
 		o.Hostname = "node"
+	}
+	if o.Root == "" {
+		o.Root = os.Getenv(RootEnv)
 	}
 	if o.Name == "" {
 		o.Name = strings.Trim(notLabel.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")

@@ -164,7 +164,8 @@ func (g group) orphaned() bool {
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if dir, ok := strings.CutPrefix(string(entry), stateEnv+"="); ok {
-			s, err := folder(dir).load()
+			// As the keeper sees it, which may have another /tmp than we have.
+			s, err := folder(fmt.Sprintf("/proc/%d/root%s", pid, dir)).load()
 			return errors.Is(err, fs.ErrNotExist) || err == nil && s.Group != g
 		}
 	}

@@ -94,6 +94,13 @@ func oneName(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) != 0 {
+		return usageError{fmt.Errorf("want no arguments, have %q", args)}
+	}
+	return nil
+}
+
 func up(dir *string) *cobra.Command {
 	o := lab.Options{Keep: true}
 	c := &cobra.Command{
@@ -146,8 +153,14 @@ func execute(dir *string) *cobra.Command {
 			}
 			err = cmd.Run()
 			var exit *exec.ExitError
+			if err == nil {
+				return nil
+			}
 			if errors.As(err, &exit) {
 				return exitStatus(lab.ExitCode(exit.ProcessState))
+			}
+			if n.Condition() == lab.Off {
+				return fmt.Errorf("%w\nhint: go run ./test/lab/node %s up", err, args[0])
 			}
 			return err
 		},
@@ -190,7 +203,7 @@ func open(dir, name string) (*lab.Node, error) {
 
 func list(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the nodes, those of running tests too", Args: cobra.NoArgs,
+		Use: "list", Short: "List the nodes, those of running tests too", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			nodes, err := lab.List(*dir)
 			if len(nodes) > 0 {
@@ -213,7 +226,7 @@ func list(dir *string) *cobra.Command {
 
 func sweep(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "sweep", Short: "Remove the nodes that dead processes left behind", Args: cobra.NoArgs,
+		Use: "sweep", Short: "Remove the nodes that dead processes left behind", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			names, err := lab.Sweep(c.Context(), *dir)
 			for _, name := range names {
