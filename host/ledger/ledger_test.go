@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+	"stead/host/plan"
+	"stead/host/unit"
+)
+
+func TestReopenedLedgerHoldsWhatWasCommitted(t *testing.T) {
+	path := newPath(t)
+	l := openAt(t, path)
+	web := Identity{UID: "u1", Name: "web", Generation: 2, Digest: "abc", Body: []byte(`{"name":"web"}`)}
+	gone := Identity{UID: "u2", Name: "gone", Generation: 9, Withdrawn: true}
+	a, b := memory("a.service", "old a"), memory("b.service", "")
+	require.NoError(t, l.Commit(Tx{Put: []Identity{web, gone, {Name: "brief"}}, Record: plan.Record{Scope: unit.System,
+		Put: []plan.Memory{a, b, memory("c.service", "")}, Blobs: blobs("old a"),
+		Manager: &plan.Manager{OwesReload: true, Boot: "boot", Made: []string{"/etc/systemd/system/a.service.d"}}}}))
+	require.NoError(t, l.Commit(Tx{Delete: []string{"brief"}}))
+	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Delete: []unit.Name{"c.service", "never.service"}}))
+	require.NoError(t, l.Close())
+
+	l = openAt(t, path)
+	s, err := l.Load()
+	require.NoError(t, err)
+	want := State{
+		Declarations: map[string]Identity{"web": web, "gone": gone},
+		Units:        map[Key]plan.Memory{{unit.System, "a.service"}: a, {unit.System, "b.service"}: b},
+		Managers:     map[unit.Scope]plan.Manager{unit.System: {OwesReload: true, Boot: "boot", Made: []string{"/etc/systemd/system/a.service.d"}}},
+	}
+	require.Empty(t, cmp.Diff(want, s))
+	require.Equal(t, []plan.Memory{a, b}, s.Memories(unit.System))
+	require.Empty(t, s.Memories(unit.User))
+	data, err := l.Blob(sum([]byte("old a")))
+	require.NoError(t, err)
+	require.Equal(t, "old a", string(data))
+}
+
+func TestScopesAreApart(t *testing.T) {
+	l := openAt(t, newPath(t))
+	m := memory("a.service", "")
+	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Put: []plan.Memory{m}}))
+	m.Scope = unit.User
+	require.NoError(t, l.Record(plan.Record{Scope: unit.User, Put: []plan.Memory{m}}))
+	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Delete: []unit.Name{"a.service"}}))
+	s, err := l.Load()
+	require.NoError(t, err)
+	require.Empty(t, s.Memories(unit.System))
+	require.Equal(t, []plan.Memory{m}, s.Memories(unit.User))
+}
+
+func TestOnlyRootLooksIn(t *testing.T) {
+	path := newPath(t)
+	openAt(t, path)
+	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
+		st, err := os.Stat(p)
+		require.NoError(t, err)
+		require.Equal(t, want, st.Mode(), p)
+	}
+}
+
+func TestEmptyCommitTouchesNoDisk(t *testing.T) {
+	path := newPath(t)
+	l := openAt(t, path)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Commit(Tx{}))
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, l.Commit(Tx{Delete: []string{"x"}}))
+	after, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEqual(t, before, after, "a transaction does show in the file")
+}
+
+func TestSecondHostIsTurnedAway(t *testing.T) {
+	path := newPath(t)
+	first := openAt(t, path)
+	_, err := Open(Options{Path: path, Timeout: 50 * time.Millisecond})
+	require.Equal(t, fault.Conflict, fault.ClassOf(err), "%v", err)
+	require.ErrorContains(t, err, path+": another host has it open")
+	require.NoError(t, first.Close())
+	openAt(t, path)
+}
+
+func TestFolderThatCannotBeMadeIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Open(Options{Path: filepath.Join(file, "host", "ledger.db")})
+	require.Equal(t, fault.Failed, fault.ClassOf(err))
+	require.ErrorContains(t, err, "make ledger: "+file)
+}
+
+// A full disk is made with a file size limit, which the shell sets.
+func TestCommitThatDoesNotFitChangesNothing(t *testing.T) {
+	if path := os.Getenv("LEDGER_FULL"); path != "" {
+		l := openAt(t, path)
+		big := plan.Record{Scope: unit.System, Put: []plan.Memory{memory("big.service", string(make([]byte, 8<<20)))}}
+		big.Blobs = blobs(string(make([]byte, 8<<20)))
+		err := l.Record(big)
+		require.Equal(t, fault.Failed, fault.ClassOf(err), "%v", err)
+		require.NoError(t, l.Record(plan.Record{Scope: unit.System, Put: []plan.Memory{memory("small.service", "")}}))
+		return
+	}
+	path := newPath(t)
+	require.NoError(t, openAt(t, path).Record(plan.Record{Scope: unit.System, Put: []plan.Memory{memory("a.service", "")}}))
+	copied := path + ".limited"
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(copied, data, 0o600))
+	cmd := exec.Command("sh", "-c", fmt.Sprintf(`trap "" XFSZ; ulimit -f 2048; exec %q -test.run '^TestCommitThatDoesNotFit'`, os.Args[0]))
+	cmd.Env = append(os.Environ(), "LEDGER_FULL="+copied)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	s, err := openAt(t, copied).Load()
+	require.NoError(t, err)
+	require.Len(t, s.Units, 2)
+	require.Contains(t, s.Units, Key{unit.System, "small.service"})
+}
+
+// A host records a thousand units before it writes them: that must not be felt.
+func TestThousandMemoriesCommitQuickly(t *testing.T) {
+	l := openAt(t, newPath(t))
+	r := thousand("old")
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		require.NoError(t, l.Record(r))
+		best = min(best, time.Since(start))
+	}
+	t.Logf("1,000 memories: %v", best)
+	require.Less(t, best, 100*time.Millisecond*slower)
+}
+
+func thousand(content string) plan.Record {
+	r := plan.Record{Scope: unit.System, Blobs: blobs(), Manager: &plan.Manager{OwesReload: true}}
+	for i := range 1000 {
+		c := fmt.Sprint(content, i)
+		r.Put = append(r.Put, memory(unit.Name(fmt.Sprintf("unit-%d.service", i)), c))
+		r.Blobs[sum([]byte(c))] = []byte(c)
+	}
+	return r
+}
+
+func BenchmarkCommitThousandMemories(b *testing.B) {
+	l, err := Open(Options{Path: filepath.Join(b.TempDir(), "host", "ledger.db")})
+	require.NoError(b, err)
+	r := thousand("old")
+	for b.Loop() {
+		require.NoError(b, l.Record(r))
+	}
+	require.NoError(b, l.Close())
+}
+
+func TestLedgerThatWasHalfMadeIsMadeAgain(t *testing.T) {
+	path := newPath(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(path), ".stead-new-1"), 0o700))
+	openAt(t, path)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".stead-new-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
