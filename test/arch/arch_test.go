@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,7 +121,7 @@ func readCounter(t *testing.T, file string) counter {
 	require.NotNil(t, c.rule.check, "the head names no rule")
 	inside, err := txtar.FS(a)
 	require.NoError(t, err)
-	c.tree, err = load(fs.FS(inside))
+	c.tree, err = load(inside)
 	require.NoError(t, err)
 	return c
 }

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,7 +13,7 @@ import (
 
 // The tags of blocks that hold commands. Both are run by the end-to-end tests.
 //
-// A console block is a dialogue: a line "$ COMMAND" is run by sh, lines "> …"
+// In a console block a line "$ COMMAND" is run by sh, lines "> …"
 // that follow it directly go on with the command, and all lines up to the next
 // "$ " are what it prints, standard output and standard error together. In the
 // output a line "…" stands for any number of lines, also none, and "…" within a
@@ -195,7 +196,7 @@ func Documents(root fs.FS) ([]string, error) {
 	if _, err := fs.Stat(root, "README.md"); err == nil {
 		all = append(all, "README.md")
 	}
-	if _, err := fs.Stat(root, "docs"); err != nil {
+	if _, err := fs.Stat(root, "docs"); errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
 	err := fs.WalkDir(root, "docs", func(p string, d fs.DirEntry, err error) error {

@@ -136,8 +136,12 @@ func importPath(s *ast.ImportSpec) string {
 
 func (s *source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// inTests reports whether s is a test or belongs to the programs of test/.
-func (s *source) inTests() bool { return s.isTest() || strings.HasPrefix(s.path, "test/") }
+// inTests reports whether s is a test, a stand-in that only tests import, or of
+// the programs below test/.
+func (s *source) inTests() bool {
+	r, _ := rowOf(path.Dir(s.path))
+	return s.isTest() || r.layer == fakes || strings.HasPrefix(s.path, "test/")
+}
 
 func (s *source) isMain() bool { return s.syntax != nil && s.syntax.Name.Name == "main" }
 
