@@ -43,13 +43,8 @@ const MaxStatus = 64 << 20
 
 const statusPath = "/v1/status"
 
-// serveStatus answers on a unix socket that only root may open. A socket that a
-// killed host left behind is replaced; one that another host serves is not.
-func serveStatus(ctx context.Context, path string, status func() Status) error {
-	listener, err := listen(ctx, path)
-	if err != nil {
-		return err
-	}
+// serveStatus answers on listener until ctx ends.
+func serveStatus(ctx context.Context, listener net.Listener, status func() Status) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -67,14 +62,16 @@ func serveStatus(ctx context.Context, path string, status func() Status) error {
 			_ = server.Close()
 		}
 	}()
-	err = server.Serve(listener)
+	err := server.Serve(listener)
 	<-stopped
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return fault.New(fault.Failed, "serve status", path, err)
+	return fault.New(fault.Failed, "serve status", listener.Addr().String(), err)
 }
 
+// listen opens a unix socket that only root may open. A socket that a killed
+// host left behind is replaced; one that another host serves is not.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fault.New(fault.Failed, "make folder", filepath.Dir(path), err)

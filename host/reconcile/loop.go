@@ -78,6 +78,14 @@ type Declared struct {
 	Generation uint64
 }
 
+// Set is all that is declared for the scope of a loop.
+type Set struct {
+	Declared []Declared
+	// Leave are names of declarations that are in force and cannot be read: their
+	// units are neither kept nor given back.
+	Leave []string
+}
+
 // Options are what a Loop is made of. All adapters are required.
 type Options struct {
 	Scope     unit.Scope
@@ -107,13 +115,14 @@ type Loop struct {
 	memory plan.Manager
 	saved  plan.Manager // as the ledger has it
 
+	begun      bool      // a set was taken in
 	fullAt     time.Time // of the next full look
 	passAt     time.Time // no pass before; spaces passes while many jobs run
 	unreach    int       // failed looks in a row
 	reloads    reloads
 	watched    bool // the set of watched folders must be made anew
 	side       side
-	declare    chan []Declared
+	declare    chan Set
 	asks       chan chan struct{}
 	snapshot   atomic.Pointer[[]*report.Report]
 	everLooked chan struct{}
@@ -133,7 +142,7 @@ func New(o Options) *Loop {
 		units:      make(map[unit.Name]*managed),
 		owners:     make(map[string]*managed),
 		ids:        make(map[unit.Name][]*managed),
-		declare:    make(chan []Declared),
+		declare:    make(chan Set),
 		asks:       make(chan chan struct{}),
 		everLooked: make(chan struct{}),
 	}
@@ -149,7 +158,7 @@ func New(o Options) *Loop {
 // Declare hands over the whole accepted set. What the loop holds and the set
 // lacks is given back. It returns when the loop has taken the set in, not when
 // it is applied.
-func (l *Loop) Declare(ctx context.Context, set []Declared) error {
+func (l *Loop) Declare(ctx context.Context, set Set) error {
 	select {
 	case l.declare <- set:
 		return nil
@@ -215,7 +224,7 @@ func (l *Loop) turn(ctx context.Context) {
 		}
 	}()
 	now := l.now()
-	if now.Before(l.passAt) {
+	if now.Before(l.passAt) || !l.begun {
 		return
 	}
 	if !now.Before(l.fullAt) {
@@ -232,6 +241,9 @@ func (l *Loop) turn(ctx context.Context) {
 // sleep is how long nothing is due.
 func (l *Loop) sleep() time.Duration {
 	next := l.fullAt
+	if !l.begun {
+		return time.Hour
+	}
 	for _, m := range l.units {
 		if m.dirty {
 			next = time.Time{}

@@ -49,10 +49,11 @@ func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
 }
 
 // accept takes a whole set over.
-func (l *Loop) accept(set []Declared) {
-	declared := make(map[unit.Name]bool, len(set))
-	for i := range set {
-		d := &set[i]
+func (l *Loop) accept(set Set) {
+	l.begun = true
+	declared := make(map[unit.Name]bool, len(set.Declared))
+	for i := range set.Declared {
+		d := &set.Declared[i]
 		declared[d.Service.Unit] = true
 		m := l.units[d.Service.Unit]
 		if m == nil {
@@ -71,13 +72,13 @@ func (l *Loop) accept(set []Declared) {
 		}
 	}
 	for _, m := range l.units {
-		if !declared[m.name] && (m.decl != nil || !m.mem.Withdrawn) {
+		if !declared[m.name] && !slices.Contains(set.Leave, m.mem.Name) && (m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero()) {
 			m.decl, m.dirty, m.unsaved = nil, true, true
 			m.mem.Withdrawn = true
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		}
 	}
-	if len(set) == 0 && len(l.units) == 0 {
+	if len(l.units) == 0 {
 		l.publish()
 	}
 }
@@ -93,6 +94,10 @@ func (l *Loop) all() {
 func (l *Loop) due(now time.Time) []*managed {
 	var batch []*managed
 	for _, m := range l.units {
+		if m.decl == nil && !m.mem.Withdrawn {
+			m.dirty = false // in force and unreadable: left as it is
+			continue
+		}
 		if m.dirty || (!m.again.IsZero() && !now.Before(m.again)) {
 			m.dirty, m.again = false, time.Time{}
 			batch = append(batch, m)

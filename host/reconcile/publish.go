@@ -106,7 +106,7 @@ func (l *Loop) publish() {
 		if m.rep == nil {
 			m.rep = pending(l, m, now)
 		}
-		looked = looked && !m.looked.IsZero()
+		looked = looked && (!m.looked.IsZero() || m.decl == nil)
 		all = append(all, m.rep)
 	}
 	slices.SortFunc(all, func(a, b *report.Report) int { return cmp.Compare(a.Unit, b.Unit) })

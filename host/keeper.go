@@ -1,0 +1,260 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stead/host/fault"
+	"stead/host/folder"
+	"stead/host/ledger"
+	"stead/host/reconcile"
+	"stead/host/shape"
+)
+
+const (
+	// reread is how often the folder is read although nothing was heard of it.
+	reread = 5 * time.Minute
+	// unsettled is how soon a folder that is being written to is read again.
+	unsettled = 250 * time.Millisecond
+	// grace is how long a declaration must have been gone from a folder, which
+	// is otherwise quiet, before that counts as withdrawn: editors and copies
+	// take files away for a moment.
+	grace = 2 * time.Second
+)
+
+// declarer takes a whole accepted set.
+type declarer interface {
+	Declare(ctx context.Context, set reconcile.Set) error
+}
+
+// keeper owns the accepted declarations: it reads the folder, gives each
+// declaration its uid and generation, makes them durable, and hands the set to
+// the loop. What was accepted stays in force until another reading is.
+type keeper struct {
+	host     *Host
+	book     *ledger.Ledger
+	loop     declarer
+	source   *folder.Folder
+	accepted map[string]held
+	missing  map[string]time.Time // declarations not in the folder, since when
+}
+
+// held is an accepted declaration. Its service is nil when what was accepted
+// cannot be read by this version: the unit is not given back for that.
+type held struct {
+	id      ledger.Identity
+	service *shape.Service
+}
+
+func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) *keeper {
+	k := &keeper{host: h, book: book, loop: loop, accepted: make(map[string]held), missing: make(map[string]time.Time),
+		source: folder.New(folder.Options{Dir: h.o.Folder, Logger: h.log})}
+	for name, id := range state.Declarations {
+		s, err := shape.FromCanonical(id.Body)
+		if err != nil {
+			h.log.Error("accepted declaration cannot be read, its unit is left as it is", "declaration", name, "error", err)
+		}
+		k.accepted[name] = held{id: id, service: s}
+	}
+	return k
+}
+
+// run hands over what was accepted before, then follows the folder.
+func (k *keeper) run(ctx context.Context) error {
+	if err := k.loop.Declare(ctx, k.set()); err != nil {
+		return ignore(err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.source.Run(ctx) })
+	group.Go(func() error { return k.follow(ctx) })
+	return group.Wait()
+}
+
+func (k *keeper) follow(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.source.Wake():
+		case <-timer.C:
+		}
+		next, err := k.turn(ctx)
+		if err != nil {
+			return ignore(err)
+		}
+		timer.Reset(next)
+	}
+}
+
+// turn reads the folder once and returns when to read it again.
+func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
+	r, err := k.source.Read(ctx)
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	trouble, problems, next := "", []string(nil), reread
+	switch {
+	case err != nil:
+		trouble = err.Error()
+	case r.Unsettled:
+		return unsettled, nil
+	case r.Kind == folder.Missing:
+		trouble = "the folder is missing, which withdraws nothing"
+	case r.Kind == folder.Empty && len(k.accepted) > 0:
+		trouble = "the folder holds no declaration file, which withdraws nothing; a file with only a comment declares nothing on purpose"
+	case len(r.Problems) > 0:
+		trouble = fmt.Sprintf("%d problems, nothing of this reading was accepted", len(r.Problems))
+		for _, p := range r.Problems {
+			problems = append(problems, p.String())
+		}
+	default:
+		next, err = k.accept(ctx, r.Services)
+		if err != nil {
+			trouble = err.Error()
+			next = 5 * time.Second
+			if !fault.ClassOf(err).Retry() && !fault.Is(err, fault.Internal) {
+				return 0, err
+			}
+		}
+	}
+	k.tell(trouble, problems)
+	return next, nil
+}
+
+// accept takes a good reading over and returns when to look again.
+func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Duration, error) {
+	now := time.Now()
+	var tx ledger.Tx
+	next := make(map[string]held, len(services))
+	for _, s := range services {
+		h, changed := k.identify(s)
+		if changed {
+			tx.Put = append(tx.Put, h.id)
+		}
+		next[s.Name] = h
+	}
+	wait := reread
+	for name, old := range k.accepted {
+		if _, there := next[name]; there {
+			delete(k.missing, name)
+			continue
+		}
+		if _, known := k.missing[name]; !known {
+			k.missing[name] = now
+		}
+		if left := grace - now.Sub(k.missing[name]); left > 0 && !taken(next, old) {
+			next[name], wait = old, min(wait, left)
+			continue
+		}
+		delete(k.missing, name)
+		tx.Delete = append(tx.Delete, name)
+	}
+	slices.Sort(tx.Delete)
+	if err := k.book.Commit(tx); err != nil {
+		return 0, err
+	}
+	if len(tx.Put)+len(tx.Delete) > 0 {
+		k.host.log.Info("accepted", "declarations", len(next), "changed", len(tx.Put), "withdrawn", tx.Delete)
+	}
+	k.accepted = next
+	k.host.mu.Lock()
+	k.host.source.Accepted = now
+	k.host.mu.Unlock()
+	return wait, k.loop.Declare(ctx, k.set())
+}
+
+// taken reports whether another declaration has the unit of old now: a
+// declaration that got a new name need not wait.
+func taken(next map[string]held, old held) bool {
+	for _, h := range next {
+		if old.service != nil && h.service != nil && h.service.Unit == old.service.Unit {
+			return true
+		}
+	}
+	return false
+}
+
+// identify gives s the uid of its name, a new one if the name is new, and a
+// generation that rises when what it declares changes.
+func (k *keeper) identify(s *shape.Service) (held, bool) {
+	digest := s.Digest()
+	old, known := k.accepted[s.Name]
+	if known && old.id.Digest == digest {
+		return held{id: old.id, service: s}, false
+	}
+	id := ledger.Identity{UID: old.id.UID, Name: s.Name, Generation: old.id.Generation + 1, Digest: digest, Body: s.Canonical()}
+	if !known {
+		id.UID = newUID()
+	}
+	return held{id: id, service: s}, true
+}
+
+// newUID makes an identity that no other declaration has.
+func newUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+func (k *keeper) set() reconcile.Set {
+	var set reconcile.Set
+	for name, h := range k.accepted {
+		if h.service == nil {
+			set.Leave = append(set.Leave, name)
+			continue
+		}
+		set.Declared = append(set.Declared, reconcile.Declared{Service: h.service, UID: h.id.UID, Generation: h.id.Generation})
+	}
+	slices.SortFunc(set.Declared, func(a, b reconcile.Declared) int { return cmp.Compare(a.Service.Name, b.Service.Name) })
+	return set
+}
+
+// tell makes the state of the source visible, and logs it once for each change.
+func (k *keeper) tell(trouble string, problems []string) {
+	k.host.mu.Lock()
+	before := k.host.source
+	k.host.source.Read, k.host.source.Trouble, k.host.source.Problems = time.Now(), trouble, problems
+	k.host.mu.Unlock()
+	if before.Trouble == trouble && slices.Equal(before.Problems, problems) {
+		return
+	}
+	if trouble == "" {
+		k.host.log.Info("folder is well again", "folder", k.host.o.Folder)
+		return
+	}
+	k.host.log.Warn("folder not accepted", "folder", k.host.o.Folder, "trouble", trouble, "problems", problems)
+}
+
+// Check reads a folder of declarations as a host would and returns what it
+// declares, or all that is wrong with it. It needs no rights but to read.
+func Check(ctx context.Context, dir string, log *slog.Logger) ([]*shape.Service, error) {
+	f := folder.New(folder.Options{Dir: dir, Logger: log})
+	for {
+		r, err := f.Read(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.Kind == folder.Missing:
+			return nil, fault.New(fault.NotFound, "read declarations", dir, fmt.Errorf("there is no such folder"))
+		case len(r.Problems) > 0:
+			return nil, r.Problems.Err()
+		case !r.Unsettled:
+			return r.Services, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(unsettled):
+		}
+	}
+}
