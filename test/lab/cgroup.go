@@ -65,7 +65,7 @@ func mkdir(dir string) error {
 	return nil
 }
 
-// remove kills whatever runs in dir or below, waits for it and removes the cgroup. It is no error when there is none.
+// removeCgroup kills whatever runs in dir or below, waits for it and removes the cgroup. It is no error when there is none.
 func removeCgroup(ctx context.Context, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,8 @@
 //		n.Run(t, "systemctl", "start", "x.service")
 //	}
 //
-// A test package that wants to be inside is compiled and run there: RunTest(t, BuildTest(t, "stead/host/systemd"), "-test.run", "Contract").
+// A test that wants to be inside, next to a real manager, says so in its first lines: if !lab.Inside(t, lab.Options{}) { return }. The tests of
+// any package are compiled and run inside by RunTest(t, BuildTest(t, "stead/host/systemd"), "-test.run", "Contract"). InstallStead brings stead.
 // People use the command: go run ./test/lab/node NAME up|exec|reboot|down, and list.
 //
 // # How it is made
@@ -40,6 +41,6 @@
 // and the package that brings it, and Start fails: a lab test is never skipped. The environment variable STEAD_LAB_LEDGER names a file to
 // which each node started by a test and each test run inside one appends a line (see Start), so that CI can tell when fewer ran than before.
 //
-// Methods of a Node may be called from several goroutines; those that switch its power exclude each other. Two processes must not switch the
-// power of one node. Networks between nodes are to be plugged into the namespace that NetNS names.
+// Methods of a Node may be called from several goroutines and, by Open, from several processes; those that switch its power exclude each other.
+// Networks between nodes are to be plugged into the namespace that NetNS names.
 package lab

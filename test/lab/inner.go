@@ -67,13 +67,14 @@ func (n *Node) RunTest(t testing.TB, binary string, args ...string) Inner {
 	}
 	defer n.Remove(place)
 	// The form for test2json marks what comes from the testing package itself, so that nothing that a test prints is taken for a result.
-	args = append([]string{place, "-test.v=test2json"}, args...)
+	all := []string{place, "-test.v=test2json"}
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if end, set := d.Deadline(); set {
-			args = append(args, fmt.Sprintf("-test.timeout=%s", max(time.Second, time.Until(end)-10*time.Second)))
+			all = append(all, fmt.Sprintf("-test.timeout=%s", max(time.Second, time.Until(end)-10*time.Second)))
 		}
 	}
-	cmd := n.Command(t.Context(), args...)
+	all = append(all, args...)
+	cmd := n.Command(t.Context(), all...)
 	cmd.Env = append(cmd.Env, insideEnv+"="+n.Hostname())
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
@@ -91,7 +92,7 @@ func (n *Node) RunTest(t testing.TB, binary string, args ...string) Inner {
 	case err != nil:
 		t.Errorf("inside lab node %q: the test binary of %s: %v", n.Name(), packageOf(binary), err)
 	case in.Count() == 0:
-		t.Errorf("inside lab node %q: no test ran: %q", n.Name(), args[1:])
+		t.Errorf("inside lab node %q: no test ran: %q", n.Name(), args)
 	}
 	return in
 }

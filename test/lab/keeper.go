@@ -41,12 +41,13 @@ func (n *Node) startKeeper(ctx context.Context) error {
 		return err
 	}
 	if !s.Keep {
-		in, out, err := os.Pipe()
-		if err != nil {
+		var pipe [2]int
+		if err := syscall.Pipe2(pipe[:], syscall.O_CLOEXEC); err != nil {
 			return err
 		}
+		in := os.NewFile(uintptr(pipe[0]), "tie")
 		defer in.Close()
-		cmd.Stdin, n.tie = in, out
+		cmd.Stdin, n.tie = in, pipe[1]
 	}
 	if err := startIn(s.Group.keeper(), cmd); err != nil {
 		return err

@@ -32,6 +32,7 @@ find "$state" -mindepth 1 ! -name node.json -delete
 rm -f "$state/node.json"
 rmdir "$state"
 rmdir "${state%/*}" 2> /dev/null || true
-echo $$ > "$home/cgroup.procs"
+# Out of the cgroup that is to go: to where we were started, or, if that is gone too, to the top.
+{ echo $$ > "$home/cgroup.procs"; } 2> /dev/null || echo $$ > "${group%/*/*}/cgroup.procs"
 find "$group" -depth -type d -exec rmdir {} +
 rmdir "${group%/*}" 2> /dev/null || true

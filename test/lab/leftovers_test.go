@@ -189,3 +189,17 @@ func TestSweepRemovesNodesWhoseStateFolderIsGone(t *testing.T) {
 	require.NoError(t, err)
 	within(t, func() bool { return n.PID() == 0 }, "its PID 1 lives on")
 }
+
+func TestDownLeavesASuccessorOfTheSameNameAlone(t *testing.T) {
+	dir := t.TempDir()
+	first, err := lab.Boot(t.Context(), lab.Options{Name: "other", Dir: dir})
+	require.NoError(t, err)
+	again, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	require.NoError(t, again.Down(t.Context()))
+	second, err := lab.Boot(t.Context(), lab.Options{Name: "other", Dir: dir})
+	require.NoError(t, err)
+	defer second.Down(t.Context())
+	require.NoError(t, first.Down(t.Context()))
+	require.Equal(t, "running\n", second.Run(t, "systemctl", "is-system-running"))
+}

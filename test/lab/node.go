@@ -10,18 +10,17 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // Node is one lab node, up or off. Boot, Start and Open make them.
 type Node struct {
 	dir  folder
-	tie  *os.File // the keeper's standard input; nil when the node is kept, or was booted by another process
+	tie  int      // writes to the keeper's standard input, and no os.File since garbage collection must not close it; 0 when the node is kept
 	logs *os.File // nil when the node was booted by another process
 
-	power sync.Mutex // held while the node is being switched on or off
-
-	mu    sync.Mutex // guards state
+	mu    sync.Mutex // guards state, and what Down closes
 	state state
 }
 
@@ -95,22 +94,36 @@ func Open(dir, name string) (*Node, error) {
 // Down takes the node off the earth: processes, mounts, namespaces, cgroups, disk, state folder. It asks nothing inside (PowerOff does), takes
 // a few milliseconds, and may be called twice.
 func (n *Node) Down(ctx context.Context) error {
-	n.power.Lock()
-	defer n.power.Unlock()
 	unlock, err := lock(filepath.Dir(string(n.dir)))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := n.dir.discard(ctx, n.snapshot()); err != nil {
+	// A node that another process took down before us may have a successor of the same name, which is none of ours.
+	mine := n.snapshot()
+	if there, err := n.dir.load(); err == nil && there.Group != mine.Group {
+		n.forget()
+		return nil
+	}
+	if err := n.dir.discard(ctx, n.refresh()); err != nil {
 		return fmt.Errorf("take down lab node %q: %w", n.Name(), err)
 	}
-	for _, f := range []*os.File{n.tie, n.logs} {
-		if f != nil {
-			f.Close()
-		}
-	}
+	n.forget()
 	return nil
+}
+
+// forget closes what this process holds of a node that is no more.
+func (n *Node) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tie != 0 {
+		syscall.Close(n.tie)
+		n.tie = 0
+	}
+	if n.logs != nil {
+		n.logs.Close()
+		n.logs = nil
+	}
 }
 
 // Name is what finds the node from other processes.
@@ -121,10 +134,14 @@ func (n *Node) Hostname() string { return n.snapshot().Hostname }
 
 // PID is the id, outside, of the node's PID 1; 0 while it is off.
 func (n *Node) PID() int {
-	if s := n.snapshot(); s.Init.alive() {
-		return s.Init.PID
+	s := n.snapshot()
+	if !s.Init.alive() {
+		s = n.refresh()
 	}
-	return 0
+	if !s.Init.alive() {
+		return 0
+	}
+	return s.Init.PID
 }
 
 // NetNS is the path of the node's network namespace, which outlives its reboots: where networks between nodes are to be plugged in.

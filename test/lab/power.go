@@ -20,22 +20,31 @@ const (
 // PowerOn boots a node that is off: after PowerOff, PowerCut, or a poweroff or reboot that came from inside. It returns when systemd says that
 // the boot is over; where that takes longer than ctx allows, the error names the jobs that are still waiting, and the node is up all the same.
 func (n *Node) PowerOn(ctx context.Context) error {
-	n.power.Lock()
-	defer n.power.Unlock()
+	unlock, err := n.exclude(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return n.powerOn(ctx)
 }
 
 // PowerOff shuts the node down in good order. Its disk is kept, /run and /tmp are not.
 func (n *Node) PowerOff(ctx context.Context) error {
-	n.power.Lock()
-	defer n.power.Unlock()
+	unlock, err := n.exclude(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return n.shutdown(ctx, sigPowerOff)
 }
 
 // Reboot shuts the node down in good order and boots it again. Its disk is kept, /run and /tmp are not.
 func (n *Node) Reboot(ctx context.Context) error {
-	n.power.Lock()
-	defer n.power.Unlock()
+	unlock, err := n.exclude(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := n.shutdown(ctx, sigReboot); err != nil {
 		return err
 	}
@@ -45,9 +54,50 @@ func (n *Node) Reboot(ctx context.Context) error {
 // PowerCut kills PID 1 and everything else in the node at one blow. Its disk is kept, with all that was written and not only what was synced:
 // the pages lie in this machine's memory.
 func (n *Node) PowerCut(ctx context.Context) error {
-	n.power.Lock()
-	defer n.power.Unlock()
+	unlock, err := n.exclude(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return n.settle(ctx)
+}
+
+// exclude keeps others, of this process and of all, from switching the node's power until unlock, and takes in what they did to it.
+func (n *Node) exclude(ctx context.Context) (unlock func(), err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("get hold of lab node %q: %w", n.Name(), err)
+		}
+	}()
+	d, err := os.Open(string(n.dir))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if err == syscall.EWOULDBLOCK {
+			err = sleep(ctx, 5*time.Millisecond)
+		}
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+	}
+	n.refresh()
+	return func() { d.Close() }, nil
+}
+
+// refresh takes in what other processes did to the node.
+func (n *Node) refresh() state {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s, err := n.dir.load(); err == nil && s.Group == n.state.Group {
+		n.state = s
+	}
+	return n.state
 }
 
 // WaitOff waits until the node is off, for one that was told so from inside.

@@ -20,7 +20,7 @@ type Condition string
 const (
 	Up       Condition = "up"
 	Off      Condition = "off"
-	Making   Condition = "making"   // its disk is being made
+	Making   Condition = "making"   // it has not begun its first boot
 	Leftover Condition = "leftover" // nobody answers for it any more; Sweep removes it
 )
 
@@ -50,13 +50,13 @@ func List(dir string) ([]Info, error) {
 }
 
 // Condition is how the node stands.
-func (n *Node) Condition() Condition { return n.snapshot().condition() }
+func (n *Node) Condition() Condition { return n.refresh().condition() }
 
 func (s state) condition() Condition {
 	switch {
 	case s.leftover():
 		return Leftover
-	case s.Keeper.PID == 0:
+	case s.Boots == 0:
 		return Making
 	case s.Init.alive():
 		return Up
