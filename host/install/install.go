@@ -7,8 +7,8 @@
 // and writes or removes them. Every rule in here was seen on a real manager,
 // and a test holds generated units against one.
 //
-// A Links call reads no state of the package; it may run concurrently as far as
-// its Lookup may.
+// The package keeps no state: Links may run concurrently as far as its Lookup
+// may.
 package install
 
 import (
@@ -18,16 +18,26 @@ import (
 // Unit is what the manager's search path has for a name.
 type Unit struct {
 	// Path is where the fragment was found: in the first folder of the search
-	// path that has an entry of that very name.
+	// path that has an entry of that very name, whatever the entry is.
 	Path string
-	// Link is the verbatim target when Path is a symbolic link, "" otherwise.
-	Link string
-	// Masked is true when Path is empty or leads to /dev/null.
+	// Target is, where Path is a symbolic link, where the whole chain of links
+	// ends: absolute and clean, with all links in it resolved, or as many as
+	// exist where it leads nowhere. "" when Path is no link.
+	Target string
+	// Gone is true when Target does not exist.
+	Gone bool
+	// Masked is true when Path is empty or leads to something empty or to
+	// /dev/null.
 	Masked bool
+	// Err says why there is an entry and still no text: it is a folder, a FIFO,
+	// a ring of links. It is reported, and never ends the Links call.
+	Err error
 	// Text is what the file says, read through the links.
 	Text unit.File
-	// DropIns are the *.conf files of the folders NAME.d of the whole search
-	// path. They may be there for a name that has no fragment.
+	// DropIns are the files *.conf of the folders NAME.d of the whole search
+	// path, sorted by file name; of several with one name only that of the first
+	// folder. A link to /dev/null counts, with no text. They may be there
+	// for a name without a fragment.
 	DropIns []DropIn
 }
 
@@ -35,42 +45,28 @@ type Unit struct {
 type DropIn struct {
 	Path string // as found
 	Text unit.File
+	Err  error // why it has no text: a folder, a link that leads nowhere
 }
 
 // Lookup returns what lies in the search path for exactly the name n: an
 // instance is not looked up under its template. found is false when there is no
 // fragment; DropIns may be set all the same. An error ends the Links call.
+// Names follow systemd's grammar; they may begin with a dash.
 type Lookup func(n unit.Name) (u Unit, found bool, err error)
 
-// Options is what Links needs to know beside the unit's name. All but Version
-// is required.
+// Options is what Links needs to know beside the unit's name. All but Same and
+// Version are required.
 type Options struct {
 	Lookup     Lookup
 	Search     []string // the manager's search path (its property UnitPath), in order
 	Config     string   // the folder in which links are made: /etc/systemd/system
+	Runtime    string   // its counterpart until the next boot: /run/systemd/system
 	Specifiers Specifiers
 	Version    int // of systemd; 0 counts as 252
-}
 
-// Specifiers are the facts of a machine that [Install] may cite with "%". An
-// empty value expands to nothing.
-type Specifiers struct {
-	Arch          string // %a, in systemd's spelling: x86-64
-	ImageVersion  string // %A, IMAGE_VERSION= of os-release
-	BootID        string // %b, 32 hex digits
-	BuildID       string // %B, BUILD_ID=
-	Group         string // %g, of the manager's account: root
-	GID           string // %G: 0
-	Hostname      string // %H; %l is its part before the first dot
-	MachineID     string // %m, 32 hex digits
-	ImageID       string // %M, IMAGE_ID=
-	OS            string // %o, ID=
-	PrettyHost    string // %q, PRETTY_HOSTNAME= of /etc/machine-info, else the host name
-	User          string // %u: root
-	UID           string // %U: 0
-	KernelRelease string // %v
-	OSVersion     string // %w, VERSION_ID=
-	Variant       string // %W, VARIANT_ID=
+	// Same reports whether two absolute paths lead to one file (os.SameFile),
+	// false when either leads nowhere. Nil: no two paths do.
+	Same func(a, b string) bool
 }
 
 // Link is a symbolic link that shall stand.
@@ -78,6 +74,9 @@ type Link struct {
 	Path   string
 	Target string    // verbatim
 	Owner  unit.Name // whose own [Install] section asks for it: another unit's where Also= led there
+	// Linked marks the link that brings a unit from outside the search path into
+	// it. The manager makes it, and no [Install] section asks for it.
+	Linked bool
 }
 
 // Kind says what enabling a unit means.
@@ -85,26 +84,28 @@ type Kind string
 
 // The kinds of a unit.
 const (
-	Enableable Kind = "enableable" // its own [Install] asks for links
+	Enableable Kind = "enableable" // its own [Install] asks for links, be they possible or not
 	Indirect   Kind = "indirect"   // it asks for none itself, and Also= names others
 	Static     Kind = "static"     // nothing to enable
 	Masked     Kind = "masked"
-	Missing    Kind = "missing" // no such unit
+	Generated  Kind = "generated" // made by a generator, or transient: refused, whatever its [Install] says
+	Invalid    Kind = "invalid"   // missing, or nothing that can be read as this unit
 )
 
 // Result is what Links found.
 type Result struct {
 	Name     unit.Name // the unit itself, where the name asked for is an alias
 	Kind     Kind
-	Links    []Link    // sorted by Path
+	Links    []Link    // sorted by Path, which is unique
 	Problems []Problem // in the order in which they were met
 }
 
-// Own returns the links that r.Name's own [Install] section asks for.
+// Own returns the links that r.Name's own [Install] section asks for, sorted
+// by Path.
 func (r Result) Own() []Link {
 	var own []Link
 	for _, l := range r.Links {
-		if l.Owner == r.Name {
+		if l.Owner == r.Name && !l.Linked {
 			own = append(own, l)
 		}
 	}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -8,46 +9,95 @@ import (
 )
 
 // Links returns what enabling n means. Its error is the Lookup's; whatever is
-// wrong with units is in Result.Problems.
+// wrong with units is in Result.Problems. An alias in the configuration folders
+// is told by its Problem IsAlias and by Result.Name, which is then the unit to
+// ask for.
 func Links(n unit.Name, o Options) (Result, error) {
-	c := &call{Options: o, seen: map[unit.Name]bool{}}
-	first, err := c.discover(n, true)
+	c := &call{Options: o, infos: make(map[unit.Name]*info, 4)}
+	first := c.add(n, false)
+	final, err := c.resolve(first, true)
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Name: first.name, Kind: first.kind()}
-	if r.Kind == Missing || r.Kind == Masked || first.stop {
-		r.Problems = c.problems
-		return r, nil
-	}
-	queue := []unit.Name{first.name}
-	for len(queue) > 0 {
-		next := queue[0]
-		queue = queue[1:]
-		if c.seen[next] {
-			continue
-		}
-		c.seen[next] = true
-		in, err := c.discover(next, false)
-		if err != nil {
+	r := Result{Name: final.name, Kind: final.kind()}
+	switch p := final.refusal(); {
+	case p != nil:
+		c.problems = append(c.problems, *p)
+	default:
+		if err := c.drain(); err != nil {
 			return Result{}, err
 		}
-		if in.stop || in.masked {
-			continue
-		}
-		c.apply(in)
-		queue = append(queue, in.also...)
 	}
 	slices.SortFunc(c.links, func(a, b Link) int { return strings.Compare(a.Path, b.Path) })
-	r.Links = slices.CompactFunc(c.links, func(a, b Link) bool { return a.Path == b.Path })
-	r.Problems = c.problems
+	r.Links, r.Problems = c.links, c.problems
 	return r, nil
 }
 
 // call is one Links call.
 type call struct {
 	Options
-	seen     map[unit.Name]bool
+	infos    map[unit.Name]*info
+	queue    []*info // in the order in which units were met
 	links    []Link
 	problems []Problem
+}
+
+// add puts a unit that is to be enabled too into the queue. A unit that only
+// Also= names is auxiliary: what is wrong with it does not fail the call.
+func (c *call) add(n unit.Name, auxiliary bool) *info {
+	if in, ok := c.infos[n]; ok {
+		in.auxiliary = in.auxiliary && auxiliary
+		return in
+	}
+	in := &info{name: n, auxiliary: auxiliary}
+	c.infos[n] = in
+	c.queue = append(c.queue, in)
+	return in
+}
+
+// drain enables the queue's units. It grows the while.
+func (c *call) drain() error {
+	for i := 0; i < len(c.queue); i++ {
+		in := c.queue[i]
+		final, err := c.resolve(in, false)
+		switch {
+		case err != nil:
+			return err
+		case final.problem != nil:
+			p := *final.problem
+			p.Fatal = !in.auxiliary
+			c.problems = append(c.problems, p)
+			if p.Fatal {
+				return nil // the manager goes no further
+			}
+		case in.mode == masked:
+			c.problems = append(c.problems, Problem{Code: IsMasked, Owner: in.name, Object: in.path, Text: "the unit is masked"})
+		case in.mode == regular:
+			if err := c.apply(in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// underneath reports whether p lies below a folder of the search path.
+func (o Options) underneath(p string) bool {
+	for _, dir := range o.Search {
+		if below(p, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func below(p, dir string) bool {
+	return len(p) > len(dir) && p[len(dir)] == '/' && strings.HasPrefix(p, dir)
+}
+
+// configured reports whether p lies in one of the folders that links are made
+// in.
+func (o Options) configured(p string) bool {
+	dir := path.Dir(p)
+	return dir == o.Config || dir == o.Runtime
 }

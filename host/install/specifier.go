@@ -7,13 +7,31 @@ import (
 	"stead/host/unit"
 )
 
+// Specifiers are the facts of a machine that [Install] may cite with "%". An
+// empty value expands to nothing.
+type Specifiers struct {
+	Arch          string // %a, in systemd's spelling: x86-64
+	ImageVersion  string // %A, IMAGE_VERSION= of os-release
+	BootID        string // %b, 32 hex digits
+	BuildID       string // %B, BUILD_ID=
+	Group         string // %g, of the manager's account: root
+	GID           string // %G: 0
+	Hostname      string // %H; %l is its part before the first dot
+	MachineID     string // %m, 32 hex digits
+	ImageID       string // %M, IMAGE_ID=
+	OS            string // %o, ID=
+	PrettyHost    string // %q, PRETTY_HOSTNAME= of /etc/machine-info, else the host name
+	User          string // %u: root
+	UID           string // %U: 0
+	KernelRelease string // %v
+	OSVersion     string // %w, VERSION_ID=
+	Variant       string // %W, VARIANT_ID=
+}
+
 // expand replaces the specifiers in s, which stands in the [Install] section of
 // n. An unknown letter or digit after "%" is an error; "%" before anything else
 // stays.
-func (sp Specifiers) expand(s string, n unit.Name, instance string) (string, error) {
-	if strings.IndexByte(s, '%') < 0 {
-		return s, nil
-	}
+func (sp Specifiers) expand(s string, n unit.Name) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' || i+1 == len(s) {
@@ -21,7 +39,7 @@ func (sp Specifiers) expand(s string, n unit.Name, instance string) (string, err
 			continue
 		}
 		i++
-		v, known := sp.value(s[i], n, instance)
+		v, known := sp.value(s[i], n)
 		switch {
 		case known:
 			b.WriteString(v)
@@ -40,12 +58,12 @@ func alphanumeric(c byte) bool {
 }
 
 // value returns what "%" and c stand for.
-func (sp Specifiers) value(c byte, n unit.Name, instance string) (string, bool) {
+func (sp Specifiers) value(c byte, n unit.Name) (string, bool) {
 	switch c {
 	case '%':
 		return "%", true
 	case 'i':
-		return instance, true
+		return n.Instance(), true
 	case 'j':
 		return n.Prefix()[strings.LastIndexByte(n.Prefix(), '-')+1:], true
 	case 'n':

@@ -3,12 +3,14 @@ package unit
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// LineMax is the longest line of a unit file that systemd reads, in bytes and
-// with its continuation lines.
+// LineMax is the longest line that systemd reads once its continuation lines
+// are joined to it, in bytes. A single line must be shorter than that.
 const LineMax = 1 << 20
 
 const bom = "\xef\xbb\xbf"
@@ -79,19 +81,21 @@ func (r *reader) next() bool {
 		return true
 	}
 	r.text = string(r.rest[:n])
-	var seen [256]bool
-	for n < len(r.rest) && (r.rest[n] == '\n' || r.rest[n] == '\r' || r.rest[n] == 0) && !seen[r.rest[n]] {
-		seen[r.rest[n]] = true
-		n++
-	}
 	r.rest = r.rest[n:]
+	end := 1
+	for end < len(r.rest) && end < 3 && lineEnd(r.rest[end]) && bytes.IndexByte(r.rest[:end], r.rest[end]) < 0 {
+		end++
+	}
+	r.rest = r.rest[end:]
 	return true
 }
 
+func lineEnd(c byte) bool { return c == '\n' || c == '\r' || c == 0 }
+
 // physical takes one line of the file into account.
 func (r *reader) physical() {
-	if len(r.text) > LineMax {
-		r.broken("it has more than %d bytes; systemd refuses the whole file", LineMax)
+	if len(r.text) >= LineMax {
+		r.broken("it has %d bytes or more, for which systemd refuses the whole file", LineMax)
 		return
 	}
 	if lead := strings.TrimLeft(r.text, space); lead != "" && (lead[0] == '#' || lead[0] == ';') {
@@ -101,7 +105,7 @@ func (r *reader) physical() {
 		r.text, r.sawBOM = r.text[len(bom):], true
 	}
 	if len(r.pending)+len(r.text) > LineMax {
-		r.broken("with its continuation lines it has more than %d bytes; systemd refuses the whole file", LineMax)
+		r.broken("with the lines that it continues it has more than %d bytes, for which systemd refuses the whole file", LineMax)
 		return
 	}
 	whole := r.pending + r.text
@@ -130,8 +134,8 @@ func (r *reader) logical(s string) {
 	s = strings.Trim(s, space)
 	switch {
 	case s == "":
-	case !utf8.ValidString(s):
-		r.broken("it is not valid UTF-8; systemd refuses the whole file")
+	case !validText(s):
+		r.broken("it is not valid UTF-8, for which systemd refuses the whole file: %.80q", s)
 	case s[0] == '[':
 		r.header(s)
 	case !r.inSection:
@@ -142,12 +146,33 @@ func (r *reader) logical(s string) {
 }
 
 func (r *reader) header(s string) {
-	if s[len(s)-1] != ']' {
+	name := s[1:max(1, len(s)-1)]
+	switch {
+	case s[len(s)-1] != ']':
 		r.broken("section header without \"]\", for which systemd refuses the whole file: %.80q", s)
-		return
+	case strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\'' || c == '\\' }):
+		r.broken("section header with a quote, backslash or control character, for which systemd refuses the whole file: %.80q", s)
+	default:
+		r.section, r.inSection = name, true
+		r.file.sections = append(r.file.sections, name)
 	}
-	r.section, r.inSection = s[1:len(s)-1], true
-	r.file.sections = append(r.file.sections, r.section)
+}
+
+// validText reports whether systemd takes s for text: UTF-8 without the code
+// points that Unicode sets aside as noncharacters.
+func validText(s string) bool {
+	for i, c := range s {
+		switch {
+		case c < utf8.RuneSelf:
+		case c == utf8.RuneError:
+			if !strings.HasPrefix(s[i:], "\uFFFD") {
+				return false
+			}
+		case c >= 0xFDD0 && c <= 0xFDEF || c&0xFFFE == 0xFFFE:
+			return false
+		}
+	}
+	return true
 }
 
 func (r *reader) assign(s string) {
@@ -182,14 +207,21 @@ func (f File) Merge(dropins ...File) File {
 	return m
 }
 
-// HasSection reports whether f has a section of that name, be it empty.
-func (f File) HasSection(section string) bool {
-	for _, s := range f.sections {
-		if s == section {
-			return true
+// Entries yields the key and value of all assignments in sections of that
+// name, in order.
+func (f File) Entries(section string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for _, a := range f.assignments {
+			if a.section == section && !yield(a.key, a.value) {
+				return
+			}
 		}
 	}
-	return false
+}
+
+// HasSection reports whether f has a section of that name, be it empty.
+func (f File) HasSection(section string) bool {
+	return slices.Contains(f.sections, section)
 }
 
 // Values returns what is assigned to key in all sections of that name, in

@@ -6,8 +6,8 @@
 package unit
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"stead/host/fault"
@@ -21,43 +21,72 @@ const NameMax = 255
 // made by ParseName is valid by systemd's grammar (systemd.unit(5)).
 type Name string
 
-// Types are the unit types that systemd knows, without the dot.
-var types = []string{"service", "socket", "target", "device", "mount", "automount", "swap", "timer", "path", "slice", "scope"}
-
-// ParseName checks s against systemd's grammar for unit names: a prefix of
-// [A-Za-z0-9:_.\-], at most one "@" with an instance behind it, and the suffix
-// of a unit type; at most NameMax bytes. The error names the rule.
+// ParseName checks s against systemd's grammar for unit names, as CheckName
+// does, and refuses what a command line would take for an option. The error
+// names the rule.
 func ParseName(s string) (Name, error) {
-	bad := func(format string, args ...any) (Name, error) {
-		return "", fault.New(fault.Invalid, "unit name", fmt.Sprintf("%.300q", s), fmt.Errorf(format, args...))
+	err := CheckName(s)
+	if err == nil && strings.HasPrefix(s, "-") && s != "-.slice" && s != "-.mount" {
+		err = errors.New("it begins with a dash and looks like an option")
 	}
+	if err != nil {
+		return "", fault.New(fault.Invalid, "unit name", fmt.Sprintf("%.300q", s), err)
+	}
+	return Name(s), nil
+}
+
+// CheckName says why s is no unit name by systemd's grammar, nil when it is
+// one: a prefix of [A-Za-z0-9:_.\-], maybe an "@" with an instance behind it
+// which may hold further ones, and the suffix of a unit type; at most NameMax
+// bytes.
+func CheckName(s string) error {
 	switch {
 	case s == "":
-		return bad("it is empty")
-	case strings.ContainsRune(s, '/'):
-		return bad("it is a path; a unit is named by its full name, such as web.service")
-	case strings.HasPrefix(s, "-") && s != "-.slice" && s != "-.mount":
-		return bad("it begins with a dash and looks like an option")
+		return errors.New("it is empty")
+	case strings.IndexByte(s, '/') >= 0:
+		return errors.New("it is a path; a unit is named by its full name, such as web.service")
 	case len(s) > NameMax:
-		return bad("it has %d bytes; systemd takes at most %d", len(s), NameMax)
+		return fmt.Errorf("it has %d bytes; systemd takes at most %d", len(s), NameMax)
 	}
 	dot := strings.LastIndexByte(s, '.')
 	if dot < 0 {
-		return bad("it has no suffix of a unit type, such as .service")
+		return errors.New("it has no suffix of a unit type, such as .service")
 	}
-	if !slices.Contains(types, s[dot+1:]) {
-		return bad("%q is not a unit type of systemd", "."+s[dot+1:])
+	if !isType(s[dot+1:]) {
+		return fmt.Errorf("%q is not a unit type of systemd", "."+s[dot+1:])
 	}
-	stem := s[:dot]
-	if stem == "" || stem[0] == '@' {
-		return bad("it has nothing before the %q", s[len(stem):dot+1])
+	if dot == 0 || s[0] == '@' {
+		return errors.New("it has nothing before the suffix or before the \"@\"")
 	}
-	for i := range len(stem) {
-		if c := stem[i]; !nameByte(c) && c != '@' {
-			return bad(`byte %d (%q) is not allowed; systemd takes letters, digits and ":-_.\@"`, i, stem[i:i+1])
+	for i := range dot {
+		if c := s[i]; !nameByte(c) && c != '@' {
+			return fmt.Errorf(`byte %d (%q) is not allowed; systemd takes letters, digits and ":-_.\@"`, i, s[i:i+1])
 		}
 	}
-	return Name(s), nil
+	return nil
+}
+
+// CheckInstance says why s cannot stand between the "@" and the suffix of a
+// unit name.
+func CheckInstance(s string) error {
+	if s == "" {
+		return errors.New("it is empty")
+	}
+	for i := range len(s) {
+		if c := s[i]; !nameByte(c) && c != '@' {
+			return fmt.Errorf(`byte %d (%q) is not allowed; systemd takes letters, digits and ":-_.\@"`, i, s[i:i+1])
+		}
+	}
+	return nil
+}
+
+// isType reports whether s is one of the unit types that systemd knows.
+func isType(s string) bool {
+	switch s {
+	case "service", "socket", "target", "device", "mount", "automount", "swap", "timer", "path", "slice", "scope":
+		return true
+	}
+	return false
 }
 
 func nameByte(c byte) bool {

@@ -44,6 +44,30 @@ func Words(value string) ([]string, error) {
 	return words, nil
 }
 
+// BareWords splits a value into words at white space, as systemd reads Also=:
+// quotes are letters like others, and a backslash is taken off and makes the
+// byte behind it a letter.
+func BareWords(value string) []string {
+	var words []string
+	var word strings.Builder
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '\\' && i+1 < len(value):
+			i++
+			word.WriteByte(value[i])
+		case strings.IndexByte(space, c) < 0:
+			word.WriteByte(c)
+		case word.Len() > 0:
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	if word.Len() > 0 {
+		words = append(words, word.String())
+	}
+	return words
+}
+
 // ParseBool reads a boolean as systemd does: 1, yes, y, true, t, on and 0, no,
 // n, false, f, off, in any case.
 func ParseBool(s string) (bool, error) {
