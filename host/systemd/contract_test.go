@@ -62,4 +62,3 @@ func (o other) Cut(ctx context.Context) error {
 	l.one(ctx, onManager("Reexecute"))
 	return nil
 }
-

@@ -12,8 +12,8 @@ import (
 	"stead/host/unit"
 )
 
-// connection are the cases about the way to the manager.
-func connection() map[string]func(*kit) {
+// connections are the cases about the way to the manager.
+func connections() map[string]func(*kit) {
 	return map[string]func(*kit){
 		"a lost connection comes back and reports all":       comesBack,
 		"a call that is canceled returns at once":            canceled,
