@@ -49,7 +49,6 @@ var bans = []ban{
 // mayCall are files in which one banned call has a good reason.
 var mayCall = map[string]string{
 	"cmd/stead/main.go context.Background": "the root of all contexts",
-	"host/ledger/kill_test.go fmt.Println": "a child that is to be killed tells its parent how far it is",
 	"test/lab/inner.go testing.Short":      "it hands the switch of the outer run on to the inner one",
 }
 
@@ -126,8 +125,7 @@ func banned(f *source, pkg, name, fn string) (ban, bool) {
 		case notInMain:
 			return b, !f.isMain() && !(f.isTest() && fn == "TestMain")
 		case notForShow:
-			show := strings.HasPrefix(f.path, "cmd/") || strings.HasPrefix(f.path, "test/") || f.isTest() && strings.HasPrefix(fn, "Example")
-			return b, !show
+			return b, !f.inTests() && !strings.HasPrefix(f.path, "cmd/")
 		}
 	}
 	return ban{}, false
