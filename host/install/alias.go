@@ -59,7 +59,7 @@ func aliasPath(in *info, word string) (string, Problem) {
 	case IsAlias:
 		return "", Problem{}
 	default:
-		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text, Fatal: true}
+		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text}
 	}
 }
 
@@ -69,7 +69,7 @@ func aliasFolder(in *info, word string) (string, Problem) {
 	cut := strings.LastIndexByte(word, '/')
 	dir, base := word[:cut], word[cut+1:]
 	bad := func(text string) (string, Problem) {
-		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text, Fatal: true}
+		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text}
 	}
 	dir = path.Clean(dir)
 	of, ok := strings.CutSuffix(dir, ".wants")

@@ -7,75 +7,107 @@ import (
 	"stead/host/unit"
 )
 
-// apply collects the links of one unit.
+// apply collects the links of one unit. The manager goes by steps: Alias=, then
+// WantedBy= and its kind, then the link for a unit outside the search path. A
+// problem fails its call only while no earlier step has made anything.
 func (c *call) apply(in *info) error {
-	for _, w := range in.aliases {
-		c.alias(in, w)
+	c.fatal = true
+	made := 0
+	step := func(n int) {
+		if made == 0 {
+			made = n
+		}
+		c.fatal = made == 0
 	}
+	step(c.aliases(in))
 	for _, l := range []struct {
 		words  []string
 		suffix string
 	}{{in.wantedBy, ".wants"}, {in.requiredBy, ".requires"}, {in.upheldBy, ".upholds"}} {
-		if len(l.words) == 0 {
-			continue
-		}
-		name, err := c.pulledIn(in)
+		n, err := c.pulls(in, l.words, l.suffix)
 		if err != nil {
 			return err
 		}
-		if name == "" {
-			continue
-		}
-		for _, w := range l.words {
-			c.pull(in, name, w, l.suffix)
-		}
+		step(n)
 	}
-	if at := path.Join(c.Config, string(in.name)); !c.underneath(in.path) && !c.madeBy(in.name, at) {
-		c.put(in, Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
+	if at := path.Join(c.Config, string(in.name)); at != in.found && !c.underneath(in.path) {
+		c.put(Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
 	}
 	return nil
 }
 
-// madeBy reports whether the unit n was found by a link at p.
-func (c *call) madeBy(n unit.Name, p string) bool { return c.infos[n].found == p }
+// report adds a problem of the current step.
+func (c *call) report(p Problem) {
+	p.Fatal = c.fatal
+	c.problems = append(c.problems, p)
+}
 
-func (c *call) report(p Problem) { c.problems = append(c.problems, p) }
+// outcome counts what a step made; -1 stands for a problem in it.
+type outcome int
 
-// alias collects the link for one word of Alias=.
-func (c *call) alias(in *info, word string) {
-	expanded, err := c.expand(in, word)
-	if err != nil {
-		c.report(Problem{Code: codeOf(err), Owner: in.name, Object: word, Text: "Alias=: " + err.Error(), Fatal: true})
-		return
-	}
-	at, p := aliasPath(in, expanded)
+func (o *outcome) add(good bool) {
 	switch {
-	case p.Code != "":
-		c.report(p)
-	case at != "":
-		c.put(in, Link{Path: path.Join(c.Config, at), Target: in.path, Owner: in.name}, false)
+	case !good:
+		*o = -1
+	case *o >= 0:
+		*o++
 	}
+}
+
+// aliases collects the links for Alias=.
+func (c *call) aliases(in *info) int {
+	var o outcome
+	for _, word := range in.aliases {
+		expanded, err := c.expand(in, word)
+		if err != nil {
+			c.report(Problem{Code: codeOf(err), Owner: in.name, Object: word, Text: "Alias=: " + err.Error()})
+			o.add(false)
+			continue
+		}
+		at, p := aliasPath(in, expanded)
+		switch {
+		case p.Code != "":
+			c.report(p)
+			o.add(false)
+		case at != "":
+			o.add(c.put(Link{Path: path.Join(c.Config, at), Target: in.path, Owner: in.name}, false))
+		}
+	}
+	return int(o)
+}
+
+// pulls collects the links for the words of WantedBy= or one of its kind.
+func (c *call) pulls(in *info, words []string, suffix string) (int, error) {
+	if len(words) == 0 {
+		return 0, nil
+	}
+	name, err := c.pulledIn(in)
+	if err != nil || name == "" {
+		return -1, err
+	}
+	var o outcome
+	for _, w := range words {
+		o.add(c.pull(in, name, w, suffix))
+	}
+	return int(o), nil
 }
 
 // pulledIn returns the name under which in is pulled in by other units, "" when
 // there is a problem with its default instance.
 func (c *call) pulledIn(in *info) (unit.Name, error) {
-	if !in.name.IsTemplate() || in.instance == "" {
+	if in.instance == "" {
 		return in.name, nil
 	}
 	n := in.name.WithInstance(in.instance)
-	p := Problem{Owner: in.name, Object: string(n), Fatal: true}
+	p := Problem{Owner: in.name, Object: string(n)}
 	if err := unit.CheckName(string(n)); err != nil {
 		p.Code, p.Text = BadName, "DefaultInstance=: "+err.Error()
 		c.report(p)
 		return "", nil
 	}
 	u, found, err := c.Lookup(n)
-	if err != nil {
-		return "", err
-	}
-	if !found {
-		return n, nil
+	if err != nil || !found {
+		return n, err
 	}
 	probe := &info{name: n, path: u.Path}
 	c.classify(probe, u)
@@ -93,8 +125,8 @@ func (c *call) pulledIn(in *info) (unit.Name, error) {
 
 // pull collects the link for one word of WantedBy= and its kind. Later ones
 // replace earlier ones of the same path.
-func (c *call) pull(in *info, name unit.Name, word, suffix string) {
-	p := Problem{Owner: in.name, Object: word, Fatal: true}
+func (c *call) pull(in *info, name unit.Name, word, suffix string) bool {
+	p := Problem{Owner: in.name, Object: word}
 	by, err := c.expand(in, word)
 	if err == nil {
 		p.Code, err = BadName, unit.CheckName(by)
@@ -109,14 +141,15 @@ func (c *call) pull(in *info, name unit.Name, word, suffix string) {
 	case len(by)+len(suffix) > unit.NameMax:
 		p.Text = "the name is too long for a folder of links"
 	default:
-		c.put(in, Link{Path: path.Join(c.Config, by+suffix, string(name)), Target: in.path, Owner: in.name}, true)
-		return
+		return c.put(Link{Path: path.Join(c.Config, by+suffix, string(name)), Target: in.path, Owner: in.name}, true)
 	}
 	c.report(p)
+	return false
 }
 
-// put adds l. Where another link has its path, l replaces it, or is a problem.
-func (c *call) put(in *info, l Link, replace bool) {
+// put adds l and reports whether it will stand. Where another link has its
+// path, l replaces it, or is a problem.
+func (c *call) put(l Link, replace bool) bool {
 	i := slices.IndexFunc(c.links, func(o Link) bool { return o.Path == l.Path })
 	switch {
 	case i < 0:
@@ -125,6 +158,8 @@ func (c *call) put(in *info, l Link, replace bool) {
 	case replace:
 		c.links[i] = l
 	default:
-		c.report(Problem{Code: Taken, Owner: in.name, Object: l.Path, Text: "unit " + string(c.links[i].Owner) + " asks for it too", Fatal: true})
+		c.report(Problem{Code: Taken, Owner: l.Owner, Object: l.Path, Text: "unit " + string(c.links[i].Owner) + " asks for it too"})
+		return false
 	}
+	return true
 }

@@ -88,7 +88,9 @@ func (c *call) read(in *info, text unit.File) {
 	for key, value := range text.Entries("Install") {
 		switch key {
 		case "Alias":
-			in.aliases = list(in.aliases, value)
+			if mayAlias(in.name.Type()) { // else the manager skips it
+				in.aliases = list(in.aliases, value)
+			}
 		case "WantedBy":
 			in.wantedBy = list(in.wantedBy, value)
 		case "RequiredBy":

@@ -40,6 +40,7 @@ type call struct {
 	queue    []*info // in the order in which units were met
 	links    []Link
 	problems []Problem
+	fatal    bool // whether a problem in the current step fails the manager's call
 }
 
 // add puts a unit that is to be enabled too into the queue. A unit that only
