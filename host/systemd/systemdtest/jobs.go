@@ -19,6 +19,12 @@ func jobs() map[string]func(*kit) {
 		"a try-restart starts nothing":                   tryRestart,
 		"stopping what is stopped is done":               stopStopped,
 		"a type of job that there is not":                unknownJob,
+		"the same request again is the same job":         sameJob,
+		"a restart starts what is down":                  restartStarts,
+		"a reload of what is down is no start":           reloadDown,
+		"a stop that takes its time is deactivating":     slowStop,
+		"a stop of a missing unit is not found":          stopMissing,
+		"a job of somebody else is announced and seen":   otherJob,
 	}
 }
 
@@ -111,4 +117,51 @@ func stopStopped(k *kit) {
 func unknownJob(k *kit) {
 	q := k.Manager.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-t.service", Type: "explode"}})
 	require.Equal(k.t, fault.Invalid, fault.ClassOf(q[0].Err))
+}
+
+func sameJob(k *kit) {
+	k.write("ct-n.service", unready)
+	k.reload()
+	id := k.job(unit.StartJob, "ct-n.service")
+	require.Equal(k.t, id, k.job(unit.StartJob, "ct-n.service"))
+}
+
+func restartStarts(k *kit) {
+	k.write("ct-t.service", sleeper)
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.RestartJob, "ct-t.service"))
+	require.Equal(k.t, unit.Active, k.look("ct-t.service").Active)
+}
+
+func reloadDown(k *kit) {
+	k.write("ct-t.service", service("ExecStart=/bin/sleep infinity", "ExecReload=/bin/true"))
+	k.reload()
+	require.Equal(k.t, unit.JobInvalid, k.run(unit.ReloadJob, "ct-t.service"))
+	require.Equal(k.t, unit.Inactive, k.look("ct-t.service").Active)
+}
+
+func slowStop(k *kit) {
+	require.Equal(k.t, unit.JobDone, k.started("ct-t.service", service("ExecStart=/bin/sleep infinity", "ExecStop=/bin/sleep 1")))
+	id := k.job(unit.StopJob, "ct-t.service")
+	s := k.becomes("ct-t.service", "is stopping", func(s unit.Status) bool { return s.Active == unit.Deactivating })
+	require.Equal(k.t, "stop", s.Sub)
+	require.Equal(k.t, unit.Job{ID: id, Type: unit.StopJob}, s.Job)
+	require.Equal(k.t, unit.JobDone, k.end(id).Result)
+	require.Equal(k.t, unit.Inactive, k.look("ct-t.service").Active)
+}
+
+func stopMissing(k *kit) {
+	q := k.Manager.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-none.service", Type: unit.StopJob}})
+	require.Equal(k.t, fault.NotFound, fault.ClassOf(q[0].Err))
+	require.ErrorContains(k.t, q[0].Err, "Unit ct-none.service not loaded")
+}
+
+func otherJob(k *kit) {
+	k.write("ct-n.service", unready)
+	k.reload()
+	k.look("ct-n.service")
+	k.fresh()
+	q := k.Other.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-n.service", Type: unit.StartJob}})
+	require.NoError(k.t, q[0].Err)
+	k.becomes("ct-n.service", "has the job", func(s unit.Status) bool { return s.Job == unit.Job{ID: q[0].ID, Type: unit.StartJob} })
 }

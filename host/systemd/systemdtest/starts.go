@@ -23,6 +23,11 @@ func starts() map[string]func(*kit) {
 		"a service that ends by itself becomes inactive":                 endsByItself,
 		"a crash loop is activating and counts":                          crashLoop,
 		"a crash loop can be stopped":                                    crashLoopStops,
+		"a long oneshot is activating":                                   longOneshot,
+		"a start limit refuses until it is reset":                        startLimit,
+		"a target is active":                                             targetUp,
+		"a restart by somebody else is a new invocation":                 otherRestarts,
+		"a restart on failure leaves a good end alone":                   onFailure,
 		"a new invocation for each run, the same over a reload":          invocations,
 	}
 }
@@ -144,4 +149,58 @@ func invocations(k *kit) {
 	require.NotEqual(k.t, first.MainPID, second.MainPID)
 	require.Greater(k.t, second.Started, first.Started, fmt.Sprint("started ", first.Started))
 	require.Zero(k.t, second.Restarts, "a restart that was asked for is none of its own")
+}
+
+func longOneshot(k *kit) {
+	k.write("ct-s.service", service("Type=oneshot", "ExecStart=/bin/sleep 1"))
+	k.reload()
+	id := k.job(unit.StartJob, "ct-s.service")
+	s := k.becomes("ct-s.service", "is starting", func(s unit.Status) bool { return s.Active == unit.Activating })
+	require.Equal(k.t, "start", s.Sub)
+	require.NotZero(k.t, s.MainPID)
+	require.Equal(k.t, id, s.Job.ID)
+	require.Equal(k.t, unit.JobDone, k.end(id).Result)
+	require.Equal(k.t, unit.Inactive, k.look("ct-s.service").Active)
+}
+
+func startLimit(k *kit) {
+	k.write("ct-s.service", "[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=1min\n"+service("Type=oneshot", "ExecStart=/bin/false"))
+	k.reload()
+	for range 3 {
+		require.Equal(k.t, unit.JobFailed, k.run(unit.StartJob, "ct-s.service"))
+	}
+	s := k.look("ct-s.service")
+	require.Equal(k.t, unit.FailedState, s.Active)
+	require.Equal(k.t, "exit-code", s.Trouble.Result, "the result stays that of the last run")
+	last := s.Invocation
+	require.NoError(k.t, k.Manager.ResetFailed(k.ctx, []unit.Name{"ct-s.service"})[0])
+	require.Equal(k.t, unit.JobFailed, k.run(unit.StartJob, "ct-s.service"))
+	require.NotEqual(k.t, last, k.look("ct-s.service").Invocation, "it ran")
+}
+
+func targetUp(k *kit) {
+	require.Equal(k.t, unit.JobDone, k.started("ct-s.target", "[Unit]\nDescription=x\n"))
+	s := k.look("ct-s.target")
+	require.Equal(k.t, unit.Active, s.Active)
+	require.Equal(k.t, "active", s.Sub)
+	require.Zero(k.t, s.MainPID)
+	require.Equal(k.t, unit.JobDone, k.run(unit.StopJob, "ct-s.target"))
+	require.Empty(k.t, k.look("ct-s.target").Trouble.Result)
+}
+
+func otherRestarts(k *kit) {
+	require.Equal(k.t, unit.JobDone, k.started("ct-s.service", sleeper))
+	first := k.look("ct-s.service").Invocation
+	k.fresh()
+	q := k.Other.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-s.service", Type: unit.RestartJob}})
+	require.NoError(k.t, q[0].Err)
+	require.Equal(k.t, unit.JobDone, k.end(q[0].ID).Result)
+	require.NotEqual(k.t, first, k.look("ct-s.service").Invocation)
+}
+
+func onFailure(k *kit) {
+	k.started("ct-s.service", service("ExecStart=/bin/sleep 0.2", "Restart=on-failure"))
+	s := k.becomes("ct-s.service", "ends", func(s unit.Status) bool { return s.Active.Down() })
+	require.Equal(k.t, unit.Inactive, s.Active)
+	require.Zero(k.t, s.Restarts)
 }
