@@ -17,6 +17,7 @@ import (
 
 	"stead/host/fault"
 	"stead/host/shape"
+	"stead/test/lab"
 )
 
 func doc(name string) string { return "shape: service\nname: " + name + "\nensure: running\n" }
@@ -111,8 +112,27 @@ func TestReadRefusesHalfWrittenFiles(t *testing.T) {
 	}
 }
 
-func TestReadWaitsForWriters(t *testing.T) {
-	dir := t.TempDir()
+func TestReadWaitsForWriters(t *testing.T) { waitsForWriters(t, t.TempDir()) }
+
+// The kernel's word on writers holds on the overlay that a lab node lives on,
+// too, and changes there are seen.
+func TestReadWaitsForWritersOnAnOverlay(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	var st unix.Statfs_t
+	require.NoError(t, unix.Statfs("/var/lib", &st))
+	require.EqualValues(t, unix.OVERLAYFS_SUPER_MAGIC, st.Type)
+	waitsForWriters(t, "/var/lib/mesh-still")
+	put(t, "/var/lib/mesh", "a.yaml", doc("a"))
+	next := watched(t, "/var/lib/mesh")
+	until(t, next, OK, "a")
+	put(t, "/var/lib/mesh", "a.yaml", doc("b"))
+	until(t, next, OK, "b")
+}
+
+func waitsForWriters(t *testing.T, dir string) {
+	t.Helper()
 	put(t, dir, "a.yaml", doc("a"), "bad.yaml", "x: [")
 	s := open(t, dir)
 	for _, flags := range []int{os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND} {
