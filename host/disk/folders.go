@@ -1,0 +1,155 @@
+package disk
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// folders are the directories that one call looks into, each listed once.
+type folders struct {
+	tree tree
+	r    *reader
+	dirs map[string]*dir // by the path asked for, and by the real one
+}
+
+func newFolders(d *Disk) *folders {
+	return &folders{tree: d.tree, r: &d.reader, dirs: make(map[string]*dir)}
+}
+
+func (f *folders) close() {
+	for _, d := range f.dirs {
+		d.close()
+	}
+}
+
+// dir returns the directory at p. Where the directory above it is listed, that
+// listing tells whether it is there.
+func (f *folders) dir(p string) *dir {
+	if d := f.dirs[p]; d != nil {
+		return d
+	}
+	d := f.find(p)
+	f.dirs[p] = d
+	if d.there() && f.dirs[d.real] == nil {
+		f.dirs[d.real] = d
+	}
+	// There may be one for every unit, so it is read at once and closed.
+	if strings.HasSuffix(p, ".d") {
+		for name, kind := range d.kinds {
+			if strings.HasSuffix(name, ".conf") {
+				f.of(d, name, kind)
+			}
+		}
+		d.close()
+	}
+	return d
+}
+
+func (f *folders) find(p string) *dir {
+	above := f.dirs[path.Dir(p)]
+	if above == nil || above.fd < 0 {
+		return f.tree.openDir(p)
+	}
+	kind, ok := above.kinds[path.Base(p)]
+	switch {
+	case ok && kind.IsDir():
+		return above.sub(path.Base(p))
+	case ok && kind&fs.ModeSymlink != 0:
+		return f.tree.openDir(p)
+	}
+	return &dir{path: p, real: p, fd: -1}
+}
+
+// at returns what stands at p, which is not followed.
+func (f *folders) at(p string) *thing {
+	d := f.dir(path.Dir(p))
+	if d.err != nil {
+		t := &thing{}
+		t.gone(d.err)
+		return t
+	}
+	kind, ok := d.kinds[path.Base(p)]
+	if !ok {
+		t := &thing{}
+		t.gone(unix.ENOENT)
+		return t
+	}
+	return f.of(d, path.Base(p), kind)
+}
+
+// of reads an entry of d, once.
+func (f *folders) of(d *dir, name string, kind fs.FileMode) *thing {
+	if t := d.known[name]; t != nil {
+		return t
+	}
+	fd := d.fd
+	if fd < 0 { // closed, and nothing that was thought to matter
+		var err error
+		if fd, err = f.tree.open(d.path, unix.O_PATH|unix.O_DIRECTORY); err != nil {
+			t := &thing{}
+			t.gone(err)
+			return t
+		}
+		defer unix.Close(fd)
+	}
+	t := f.r.at(fd, name, kind)
+	d.known[name] = t
+	return t
+}
+
+// through returns what systemd reads at p: links are followed.
+func (f *folders) through(p string) *thing {
+	t := f.at(p)
+	if t.entry.Target == "" || t.null {
+		return t
+	}
+	behind := &thing{}
+	// Nothing is opened before it is known to be a file.
+	fd, err := f.tree.open(p, unix.O_PATH)
+	if err != nil {
+		behind.gone(err)
+		return behind
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		behind.gone(err)
+		return behind
+	}
+	kind := modeOf(st.Mode)
+	if !kind.IsRegular() {
+		return f.r.at(-1, "", kind)
+	}
+	open, err := again(func() (int, error) { return unix.Open(procPath(fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		behind.gone(err)
+		return behind
+	}
+	f.r.file(behind, open)
+	unix.Close(open)
+	return behind
+}
+
+// real returns the path of what the link with that target in the folder of d
+// leads to: links on the way are followed, the last part is not, and need not
+// be there.
+func (f *folders) real(d *dir, target string) string {
+	if !path.IsAbs(target) {
+		target = d.real + "/" + target
+	}
+	if up, name := path.Split(path.Clean(target)); up != "/" {
+		if fd, err := f.tree.open(up, unix.O_PATH|unix.O_DIRECTORY); err == nil {
+			defer unix.Close(fd)
+			if r, err := f.tree.real(fd); err == nil {
+				return path.Join(r, name)
+			}
+		}
+	}
+	return path.Clean(target)
+}
+
+// leadsToNull reports whether a link with that target masks a unit.
+func leadsToNull(target string) bool { return path.Clean(target) == "/dev/null" }

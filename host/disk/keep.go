@@ -1,0 +1,153 @@
+package disk
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"stead/host/fault"
+	"stead/host/plan"
+)
+
+// Kept is a line of Kept/index.jsonl: something that was overwritten or removed
+// and that nobody else has a copy of.
+type Kept struct {
+	Time   time.Time  `json:"time"`
+	Path   string     `json:"path"`
+	Entry  plan.Entry `json:"entry"`            // mode, owner, digest; of a link, its target
+	As     string     `json:"as,omitempty"`     // the copy's name in the folder; none of a link
+	Change plan.Kind  `json:"change,omitempty"` // what came in its place
+}
+
+const keptIndex = "index.jsonl"
+
+// preserve sees to it that what the change takes away is not lost.
+func (b *batch) preserve(a *act) error {
+	name := path.Base(a.Path)
+	var st unix.Stat_t
+	err := unix.Fstatat(a.dir.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch kind := modeOf(st.Mode); {
+	case kind.IsDir():
+		return fault.New(fault.Conflict, "write", a.Path, errors.New("a folder stands there")).WithHint("rmdir " + a.Path)
+	case !kind.IsRegular() && st.Mode&unix.S_IFMT != unix.S_IFLNK:
+		return fault.New(fault.Conflict, "write", a.Path, errors.New("a device, FIFO or socket stands there")).WithHint("rm " + a.Path)
+	}
+	if !a.Keep && a.seen.entry.Kind == plan.File && a.seen.stamp == stampOf(&st) {
+		return nil
+	}
+	t, data := b.snapshot(a.dir.fd, name)
+	if t.err != nil {
+		return t.err
+	}
+	if t.entry.Kind == plan.Absent || !a.Keep && t.entry == a.seen.entry {
+		return nil
+	}
+	if b.keep == nil {
+		if b.keep, err = b.openKeeper(); err != nil {
+			return fault.New(fault.Failed, "keep a copy", a.Path, err)
+		}
+	}
+	as, err := b.keep.add(Kept{Time: time.Now().UTC(), Path: a.Path, Entry: t.entry, Change: a.Entry.Kind}, data)
+	if err != nil {
+		return fault.New(fault.Failed, "keep a copy", a.Path, err)
+	}
+	b.res.Kept[a.Path] = b.o.Kept + "/" + as
+	return nil
+}
+
+// keeper writes into the folder of copies.
+type keeper struct {
+	dir   *place
+	index int
+	dirty bool
+}
+
+func (b *batch) openKeeper() (*keeper, error) {
+	made := b.res.Made
+	dir, err := b.place(b.o.Kept, true)
+	b.res.Made = made // it is ours, and stays
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Fchmod(dir.fd, 0o700); err != nil {
+		return nil, err
+	}
+	index, err := unix.Openat(dir.fd, keptIndex, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &keeper{dir: dir, index: index}, nil
+}
+
+// add writes the copy and its line, and returns what of the folder tells of it.
+func (k *keeper) add(line Kept, data []byte) (string, error) {
+	k.dirty = true
+	if line.Entry.Kind == plan.File {
+		line.As = line.Entry.Digest[:16] + "-" + path.Base(line.Path)
+		if len(line.As) > 255 {
+			line.As = line.As[:255]
+		}
+		if err := k.copy(line.As, data); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return "", err
+	}
+	if err := writeAll(k.index, append(text, '\n')); err != nil {
+		return "", err
+	}
+	if line.As == "" {
+		return keptIndex, nil
+	}
+	return line.As, nil
+}
+
+// copy writes one copy. One of the same name holds the same bytes, but for what
+// a crash may have left of it, so it is written anew.
+func (k *keeper) copy(name string, data []byte) error {
+	c := plan.Change{Content: data, Entry: plan.Entry{Mode: 0o600}}
+	tmp := tmpPrefix + name[:16] + tmpSuffix
+	if err := unix.Unlinkat(k.dir.fd, tmp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	fd, err := write(k.dir.fd, tmp, c)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fsync(fd); err != nil {
+		return err
+	}
+	return unix.Renameat(k.dir.fd, tmp, k.dir.fd, name)
+}
+
+// sync makes the copies durable. There is nothing to do for a nil keeper.
+func (k *keeper) sync() error {
+	if k == nil || !k.dirty {
+		return nil
+	}
+	for _, fd := range []int{k.index, k.dir.fd} {
+		if err := unix.Fsync(fd); err != nil {
+			return fault.New(fault.Failed, "keep copies", k.dir.path, fmt.Errorf("sync: %w", err))
+		}
+	}
+	return nil
+}
+
+func (k *keeper) close() {
+	if k != nil {
+		unix.Close(k.index)
+	}
+}

@@ -1,0 +1,94 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"stead/host/install"
+	"stead/host/plan"
+	"stead/host/unit"
+)
+
+// lookup is install's view of the search path.
+func (s *search) lookup(n unit.Name) (install.Unit, bool, error) {
+	var c confs
+	for _, in := range s.path {
+		s.conf(&c, in, string(n))
+	}
+	var u install.Unit
+	for _, p := range c.sorted() {
+		text, err := textOf(s.read(p))
+		u.DropIns = append(u.DropIns, install.DropIn{Path: p, Text: text, Err: err})
+	}
+	for _, in := range s.path {
+		p := in + "/" + string(n)
+		kind, there := s.dir(in).kinds[string(n)]
+		declared := in == s.config && s.over[p] != nil
+		if !there && !declared {
+			continue
+		}
+		t := s.read(p)
+		u.Path, u.Masked = p, t.null
+		if !u.Masked {
+			u.Text, u.Err = textOf(t)
+		}
+		if kind&fs.ModeSymlink != 0 && !declared {
+			u.Target, u.Gone = s.end(p)
+		}
+		return u, true, nil
+	}
+	return u, false, nil
+}
+
+// textOf returns what a file says, or why it says nothing.
+func textOf(t *thing) (unit.File, error) {
+	switch {
+	case t.err != nil:
+		return unit.File{}, t.err
+	case t.entry.Kind == plan.Dir:
+		return unit.File{}, errors.New("it is a folder")
+	case t.entry.Kind == plan.Absent:
+		return unit.File{}, errors.New("it leads nowhere")
+	case t.entry.Kind == plan.Other && !t.null:
+		return unit.File{}, errors.New("it is no file")
+	}
+	return t.text, nil
+}
+
+// end returns where the chain of links that begins at p ends, and whether
+// nothing is there.
+func (s *search) end(p string) (target string, gone bool) {
+	if fd, err := s.tree.open(p, unix.O_PATH); err == nil {
+		defer unix.Close(fd)
+		if real, err := s.tree.real(fd); err == nil {
+			return real, false
+		}
+	}
+	const most = 40 // as many links as the kernel follows
+	for range most {
+		t := s.at(p)
+		if t.entry.Kind != plan.Link {
+			break
+		}
+		p = s.real(s.dir(path.Dir(p)), t.entry.Target)
+	}
+	return p, !leadsToNull(p)
+}
+
+// same reports whether two paths lead to one file.
+func (s *search) same(a, b string) bool {
+	var sta, stb unix.Stat_t
+	return s.stat(a, &sta) && s.stat(b, &stb) && sta.Dev == stb.Dev && sta.Ino == stb.Ino
+}
+
+func (s *search) stat(p string, st *unix.Stat_t) bool {
+	fd, err := s.tree.open(p, unix.O_PATH)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.Fstat(fd, st) == nil
+}

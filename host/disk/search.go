@@ -1,0 +1,217 @@
+package disk
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"stead/host/unit"
+)
+
+// search follows a manager's search path as the manager does when it reloads.
+// The rules are those of systemd 252, held against it by a test.
+type search struct {
+	*folders
+	path   []string
+	config string
+	// over are declared files, by path, that count in the place of what stands
+	// there; nil to see the disk as it is.
+	over    map[string]*thing
+	overDir map[string][]string // the names in over, by folder
+	links   map[string]linked
+	aliases map[string][]string // file name of a fragment → names that lead to it by links
+}
+
+// linked is what a link in a folder of the search path means: an alias of
+// another unit, or a unit file of its own. Neither: systemd ignores it.
+type linked struct {
+	alias string
+	own   bool
+}
+
+// followMax is how many aliases systemd follows for one name.
+const followMax = 8
+
+func newSearch(f *folders, o Options) *search {
+	return &search{folders: f, path: o.UnitPath, config: o.ConfigDir, links: make(map[string]linked)}
+}
+
+// with returns the same search with declared files in place. They are found by
+// the path at which they are declared and by where that really is.
+func (s *search) with(over map[string]*thing) *search {
+	c := *s
+	c.over, c.overDir, c.aliases = make(map[string]*thing, 2*len(over)), make(map[string][]string), nil
+	for p, t := range over {
+		in, name := path.Split(p)
+		in = path.Clean(in)
+		c.overDir[in] = append(c.overDir[in], name)
+		c.over[p] = t
+		real := s.dir(path.Dir(in)).real + "/" + path.Base(in)
+		if d := s.dir(in); d.there() {
+			real = d.real
+		}
+		c.over[real+"/"+name] = t
+	}
+	return &c
+}
+
+// entry returns the first path of the search path that has the name, directories
+// aside; from is where to begin, and next where to go on.
+func (s *search) entry(name string, from int) (p string, link bool, next int) {
+	for i := from; i < len(s.path); i++ {
+		d := s.dir(s.path[i])
+		if s.path[i] == s.config && s.over[s.config+"/"+name] != nil {
+			return s.config + "/" + name, false, i + 1
+		}
+		if kind, ok := d.kinds[name]; ok && !kind.IsDir() {
+			return s.path[i] + "/" + name, kind&fs.ModeSymlink != 0, i + 1
+		}
+	}
+	return "", false, len(s.path)
+}
+
+// id returns what a name stands for in the search path: a fragment's path, or
+// the name that it is an alias of; "" for nothing.
+func (s *search) id(name string) (fragment, alias string) {
+	for i := 0; i < len(s.path); {
+		p, link, next := s.entry(name, i)
+		if i = next; p == "" {
+			break
+		}
+		if !link {
+			return p, ""
+		}
+		if l := s.link(p); l.own {
+			return p, ""
+		} else if l.alias != "" {
+			return "", l.alias
+		}
+	}
+	return "", ""
+}
+
+// link says what the link at p means.
+func (s *search) link(p string) linked {
+	l, ok := s.links[p]
+	if !ok {
+		l = s.readLink(p)
+		s.links[p] = l
+	}
+	return l
+}
+
+func (s *search) readLink(p string) linked {
+	t := s.at(p)
+	if t.entry.Target == "" {
+		return linked{}
+	}
+	to := s.real(s.dir(path.Dir(p)), t.entry.Target)
+	inside := slices.ContainsFunc(s.path, func(dir string) bool {
+		return strings.HasPrefix(to, dir+"/") || strings.HasPrefix(to, s.dir(dir).real+"/")
+	})
+	if !inside {
+		return linked{own: true}
+	}
+	if mayAlias(path.Base(p), path.Base(to)) {
+		return linked{alias: path.Base(to)}
+	}
+	return linked{}
+}
+
+// mayAlias reports whether systemd takes a link named from, in its search path,
+// to a unit named to for an alias.
+func mayAlias(from, to string) bool {
+	a, errA := unit.ParseName(from)
+	b, errB := unit.ParseName(to)
+	if errA != nil || errB != nil || a.Type() != b.Type() {
+		return false
+	}
+	switch a.Type() {
+	case "service", "socket", "target", "device", "timer", "path":
+	default:
+		return false
+	}
+	switch {
+	case a.IsInstance() && b.IsInstance():
+		return a.Instance() == b.Instance()
+	case a.IsInstance():
+		return b.IsTemplate()
+	}
+	return a.IsTemplate() == b.IsTemplate() && !b.IsInstance()
+}
+
+// fragment returns the path of the file that the manager would load the unit
+// from, "" when there is none. A mask is a fragment.
+func (s *search) fragment(n unit.Name) string {
+	for range followMax {
+		p, alias := s.id(string(n))
+		if p == "" && alias == "" && n.IsInstance() {
+			p, alias = s.id(string(n.Template()))
+		}
+		if alias == "" {
+			return p
+		}
+		next, err := unit.ParseName(alias)
+		if err != nil {
+			return ""
+		}
+		if next.IsTemplate() && n.IsInstance() {
+			next = next.WithInstance(n.Instance())
+		}
+		n = next
+	}
+	return ""
+}
+
+// names returns all names of the unit that n is loaded as, the primary one
+// first.
+func (s *search) names(n unit.Name, fragment string) []unit.Name {
+	id, base := n, path.Base(fragment)
+	if f, err := unit.ParseName(base); err == nil && fragment != "" {
+		if id = f; f.IsTemplate() && n.Instance() != "" {
+			id = f.WithInstance(n.Instance())
+		}
+	}
+	all := []unit.Name{id}
+	add := func(m unit.Name) {
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	add(n)
+	for _, alias := range s.aliasesOf(base) {
+		a := unit.Name(alias)
+		if a.IsTemplate() && n.IsInstance() {
+			a = a.WithInstance(n.Instance())
+		}
+		if a.Instance() == n.Instance() && s.fragment(a) == fragment {
+			add(a)
+		}
+	}
+	slices.Sort(all[1:])
+	return all
+}
+
+// aliasesOf returns the names of links that lead to a fragment of that file
+// name.
+func (s *search) aliasesOf(base string) []string {
+	if s.aliases == nil {
+		s.aliases = make(map[string][]string)
+		for _, p := range s.path {
+			for name, kind := range s.dir(p).kinds {
+				if kind&fs.ModeSymlink == 0 || s.over[p+"/"+name] != nil {
+					continue
+				}
+				n, err := unit.ParseName(name)
+				if err != nil || s.link(p+"/"+name).alias == "" {
+					continue
+				}
+				if to := path.Base(s.fragment(n)); to != name && !slices.Contains(s.aliases[to], name) {
+					s.aliases[to] = append(s.aliases[to], name)
+				}
+			}
+		}
+	}
+	return s.aliases[base]
+}

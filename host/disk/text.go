@@ -1,0 +1,61 @@
+package disk
+
+import (
+	"strings"
+
+	"stead/host/plan"
+	"stead/host/unit"
+)
+
+// text reads what the unit's files say when what is declared is in place, and
+// returns it.
+func (u *one) text() unit.File {
+	fragment := u.then.fragment(u.q.Unit)
+	var f unit.File
+	var files []unit.File
+	if fragment != "" {
+		f = u.then.read(fragment).text
+	}
+	if fragment != "" || !needsFragment(u.q.Unit) {
+		for _, p := range u.then.dropins(u.then.names(u.q.Unit, fragment)) {
+			files = append(files, u.then.read(p).text)
+		}
+	}
+	if len(files) > 0 {
+		f = f.Merge(files...)
+	}
+	t := &u.d.Text
+	t.Kind = kindOf(fragment)
+	t.Type = last(f, "Service", "Type")
+	t.PIDFile = last(f, "Service", "PIDFile")
+	t.RemainAfter = yes(last(f, "Service", "RemainAfterExit"))
+	t.RefuseStart = yes(last(f, "Unit", "RefuseManualStart"))
+	t.RefuseStop = yes(last(f, "Unit", "RefuseManualStop"))
+	return f
+}
+
+func last(f unit.File, section, key string) string {
+	v, _ := f.Last(section, key)
+	return v
+}
+
+// yes reads a boolean as systemd does; what is none of its words counts as no.
+func yes(v string) bool {
+	switch strings.ToLower(v) {
+	case "1", "yes", "y", "true", "t", "on":
+		return true
+	}
+	return false
+}
+
+// kindOf says what made a fragment, by the folder it is in (systemd.unit(5),
+// Unit File Load Path).
+func kindOf(fragment string) plan.TextKind {
+	switch {
+	case strings.Contains(fragment, "/systemd/generator"):
+		return plan.Generated
+	case strings.Contains(fragment, "/systemd/transient/"):
+		return plan.Transient
+	}
+	return plan.Plain
+}

@@ -1,0 +1,188 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"stead/host/fault"
+)
+
+// WatcherOptions say how a Watcher watches.
+type WatcherOptions struct {
+	Logger *slog.Logger  // default: nothing is logged
+	Quiet  time.Duration // changes are told when this long none came; default 200 ms
+	Most   time.Duration // and this long after the first at the latest; default 1 s
+}
+
+// Watcher tells which of the watched folders' entries changed. What it says is
+// a hint to look there: it carries no state, may come late and for nothing, and
+// says "everything" when it has lost track.
+//
+// Set, Wake and Drain may be called from any goroutine, before Run too; Run does
+// all the work.
+type Watcher struct {
+	o      WatcherOptions
+	wake   chan struct{}
+	change chan struct{} // a new set waits
+
+	mu    sync.Mutex
+	want  []string
+	paths map[string]bool
+	all   bool
+}
+
+// NewWatcher returns a watcher that watches nothing yet.
+func NewWatcher(o WatcherOptions) (*Watcher, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Quiet == 0 {
+		o.Quiet = 200 * time.Millisecond
+	}
+	if o.Most == 0 {
+		o.Most = time.Second
+	}
+	if o.Most < o.Quiet {
+		return nil, fault.New(fault.Invalid, "watch", "", errors.New("the longest wait is shorter than the quiet period"))
+	}
+	return &Watcher{o: o, wake: make(chan struct{}, 1), change: make(chan struct{}, 1), paths: make(map[string]bool)}, nil
+}
+
+// Set makes dirs the watched folders. One that does not exist is watched for: by
+// its nearest folder above that does.
+func (w *Watcher) Set(dirs []string) {
+	w.mu.Lock()
+	w.want = slices.Clone(dirs)
+	w.mu.Unlock()
+	signal(w.change)
+}
+
+// Wake has a value when there is something to Drain.
+func (w *Watcher) Wake() <-chan struct{} { return w.wake }
+
+// Drain returns the paths that changed since it was last called, sorted: entries
+// of watched folders, or the folders themselves where these came or went; all is
+// true when any may have changed.
+func (w *Watcher) Drain() (paths []string, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range w.paths {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	all = w.all
+	w.paths, w.all = make(map[string]bool), false
+	return paths, all
+}
+
+// tell hands over what happened.
+func (w *Watcher) tell(b burst) {
+	w.mu.Lock()
+	for p := range b.paths {
+		w.paths[p] = true
+	}
+	w.all = w.all || b.all
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run watches until ctx ends, and returns nil then. An error means that the
+// kernel gives no watch at all (Failed).
+func (w *Watcher) Run(ctx context.Context) error {
+	n, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fault.New(fault.Failed, "watch", "folders", err).WithHint("raise fs.inotify.max_user_instances: sysctl fs.inotify")
+	}
+	defer n.Close() //nolint:errcheck // nothing is lost
+	a := &armed{n: n, log: w.o.Logger, dirs: make(map[string]fs.FileInfo)}
+	l := &coalescer{quiet: w.o.Quiet, most: w.o.Most, tell: w.tell}
+	l.run(ctx, n.Events, n.Errors, w.change, func(b *burst) {
+		w.mu.Lock()
+		want := slices.Clone(w.want)
+		w.mu.Unlock()
+		a.arm(want, b)
+	})
+	return nil
+}
+
+// armed is what the kernel watches for us.
+type armed struct {
+	n      *fsnotify.Watcher
+	log    *slog.Logger
+	dirs   map[string]fs.FileInfo // watched folders, as they were when the watch began
+	failed bool
+}
+
+// arm makes the watches those that want asks for. A folder that begins to be
+// watched, or is another one than before, may have changed unseen: it goes into b.
+func (a *armed) arm(want []string, b *burst) {
+	need := make(map[string]bool, len(want))
+	for _, d := range want {
+		if d = nearest(d); d != "" {
+			need[d] = true
+		}
+	}
+	for d := range a.dirs {
+		if !need[d] {
+			_ = a.n.Remove(d) // it may be gone already
+			delete(a.dirs, d)
+		}
+	}
+	var failed error
+	for d := range need {
+		st, err := os.Stat(d)
+		if was := a.dirs[d]; err == nil && was != nil && os.SameFile(was, st) && slices.Contains(a.n.WatchList(), d) {
+			continue
+		}
+		_ = a.n.Remove(d)
+		delete(a.dirs, d)
+		if err == nil {
+			err = a.n.Add(d)
+		}
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				failed = err
+			}
+			b.all = true
+			continue
+		}
+		a.dirs[d] = st
+		b.add(d)
+	}
+	if failed != nil && !a.failed {
+		a.log.Warn("folder is not watched, the full look has to do", "error", failed)
+	}
+	a.failed = failed != nil
+}
+
+// nearest returns dir, or the nearest folder above it that exists.
+func nearest(dir string) string {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			return dir
+		}
+		if dir == "/" || dir == "." {
+			return ""
+		}
+	}
+}
+
+// ours reports whether a path is a temporary file of stead's.
+func ours(p string) bool { return strings.HasPrefix(filepath.Base(p), tmpPrefix) }
