@@ -177,7 +177,7 @@ func (m *Manager) using(ctx context.Context, op string) (*link, error) {
 	var timeout <-chan time.Time
 	for {
 		m.mu.Lock()
-		l, connected, cause := m.link, m.connected, m.dialErr
+		l, connected := m.link, m.connected
 		m.mu.Unlock()
 		if l != nil {
 			return l, nil
@@ -192,12 +192,19 @@ func (m *Manager) using(ctx context.Context, op string) (*link, error) {
 		case <-ctx.Done():
 			return nil, looking(op, "", ctx.Err())
 		case <-timeout:
-			if cause == nil {
-				cause = errors.New("no connection to the service manager")
-			}
-			return nil, fault.New(fault.Unavailable, op, m.opts.Address, cause)
+			return nil, fault.New(fault.Unavailable, op, m.opts.Address, m.whyNot())
 		}
 	}
+}
+
+// whyNot says why there is no connection.
+func (m *Manager) whyNot() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dialErr != nil {
+		return m.dialErr
+	}
+	return errors.New("no connection to the service manager yet")
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -1,0 +1,140 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+
+	"stead/host/unit"
+)
+
+// sync returns once the peer's signals so far were taken in.
+func (p *peer) sync(m *Manager) {
+	p.t.Helper()
+	l, err := m.using(context.Background(), "sync")
+	require.NoError(p.t, err)
+	require.NoError(p.t, l.one(context.Background(), pingCall()).err)
+}
+
+// quietPeer is a peer with a manager that has been drained.
+func quietPeer(t *testing.T) (*peer, *Manager) {
+	p := newPeer(t)
+	m := p.manager()
+	connected(t, m)
+	p.sync(m)
+	m.Drain()
+	return p, m
+}
+
+func state(active string, stamp uint64) map[string]dbus.Variant {
+	return map[string]dbus.Variant{
+		"ActiveState": dbus.MakeVariant(active), "StateChangeTimestampMonotonic": dbus.MakeVariant(stamp),
+	}
+}
+
+func TestJobEndsBeforeTheReplyAreKept(t *testing.T) {
+	p, m := quietPeer(t)
+	p.set(only(func(s *session, c *dbus.Message) {
+		s.jobRemoved(7, "a.service", "done")
+		s.jobRemoved(8, "b.service", "failed")
+		answerAll(s, c)
+	}))
+	q := m.Enqueue(context.Background(), startOf("a.service"))
+	require.Equal(t, uint32(7), q[0].ID)
+	require.Equal(t, unit.Changes{
+		Units: []unit.Name{"a.service", "b.service"},
+		Jobs:  []unit.JobEnd{{ID: 7, Unit: "a.service", Result: unit.JobDone}, {ID: 8, Unit: "b.service", Result: unit.JobFailed}},
+	}, m.Drain())
+}
+
+func TestChangesAreCoalescedInOrder(t *testing.T) {
+	p, m := quietPeer(t)
+	for i := range 3 {
+		for _, n := range []unit.Name{"b.service", "a.service"} {
+			p.session().changed(n, unitIfc, state("active", uint64(i+1)))
+		}
+	}
+	p.sync(m)
+	require.Len(t, m.Wake(), 1)
+	require.Equal(t, []unit.Name{"b.service", "a.service"}, m.Drain().Units)
+	require.Empty(t, m.Wake())
+	require.Zero(t, m.Drain())
+}
+
+func TestSignalThatSaysNothingNewWakesNobody(t *testing.T) {
+	p, m := quietPeer(t)
+	p.session().changed("a.service", unitIfc, state("active", 1))
+	p.sync(m)
+	require.Equal(t, []unit.Name{"a.service"}, m.Drain().Units)
+	p.session().changed("a.service", unitIfc, state("active", 1))
+	p.session().changed("a.service", typeIfcs["service"], map[string]dbus.Variant{"StatusText": dbus.MakeVariant("busy")})
+	p.session().signal(busPath, managerIfc, "UnitNew", "b.service", unitPath("b.service"))
+	p.session().signal(busPath, managerIfc, "UnitRemoved", "b.service", unitPath("b.service"))
+	p.sync(m)
+	require.Empty(t, m.Wake())
+	require.Zero(t, m.Drain())
+	p.session().changed("a.service", unitIfc, state("active", 2))
+	p.sync(m)
+	require.Equal(t, []unit.Name{"a.service"}, m.Drain().Units)
+}
+
+func TestReloadListsNothingAndThenAll(t *testing.T) {
+	p, m := quietPeer(t)
+	s := p.session()
+	s.signal(busPath, managerIfc, "Reloading", true)
+	s.changed("a.service", unitIfc, state("active", 1))
+	p.sync(m)
+	require.Empty(t, m.Wake())
+	require.Zero(t, m.Drain())
+	s.jobRemoved(3, "a.service", "done")
+	p.sync(m)
+	require.Equal(t, unit.Changes{Jobs: []unit.JobEnd{{ID: 3, Unit: "a.service", Result: unit.JobDone}}}, m.Drain())
+	s.signal(busPath, managerIfc, "Reloading", false)
+	p.sync(m)
+	require.Equal(t, unit.Changes{All: true}, m.Drain())
+}
+
+func TestConnectionLostDuringAReloadListsChangesAgain(t *testing.T) {
+	p, m := quietPeer(t)
+	p.session().signal(busPath, managerIfc, "Reloading", true)
+	p.sync(m)
+	_ = p.session().nc.Close()
+	require.Eventually(t, func() bool { return p.dialed() == 2 && m.Connected() }, 5*time.Second, time.Millisecond)
+	p.sync(m)
+	m.Drain()
+	p.session().changed("a.service", unitIfc, state("active", 1))
+	p.sync(m)
+	require.Equal(t, unit.Changes{Units: []unit.Name{"a.service"}}, m.Drain())
+}
+
+func TestTooManyChangesAreAll(t *testing.T) {
+	c := newChanges()
+	for i := range mostUnits {
+		c.changed(unit.Name(fmt.Sprint("u", i, ".service")))
+	}
+	c.ended(unit.JobEnd{ID: 1, Unit: "u1.service", Result: unit.JobDone})
+	got := c.drain()
+	require.False(t, got.All)
+	require.Len(t, got.Units, mostUnits)
+	for i := range mostUnits + 1 {
+		c.changed(unit.Name(fmt.Sprint("u", i, ".service")))
+	}
+	c.ended(unit.JobEnd{ID: 2, Unit: "u1.service", Result: unit.JobDone})
+	require.Equal(t, unit.Changes{All: true, Jobs: []unit.JobEnd{{ID: 2, Unit: "u1.service", Result: unit.JobDone}}}, c.drain())
+}
+
+func TestSignalsOfAnotherShapeAreLeftAlone(t *testing.T) {
+	p, m := quietPeer(t)
+	s := p.session()
+	s.signal(busPath, managerIfc, "JobRemoved", "x")
+	s.signal(busPath, managerIfc, "Reloading", "x")
+	s.signal(busPath, managerIfc, "UnitRemoved", uint32(1))
+	s.signal(unitPath("a.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", uint32(1), uint32(2))
+	s.signal("/elsewhere", "org.freedesktop.DBus.Properties", "PropertiesChanged", unitIfc, state("active", 1), []string{})
+	p.sync(m)
+	require.Zero(t, m.Drain())
+}
