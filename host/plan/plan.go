@@ -12,6 +12,8 @@ package plan
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"stead/host/report"
@@ -192,6 +194,10 @@ func refuse(in Input, d *Decision) bool {
 		d.refuse(report.Protected, "%s is protected: %s", st.ID, why)
 		return true
 	}
+	if path, why := reaches(in.Disk.Wants); path != "" {
+		d.refuse(report.Protected, "its [Install] section asks for %s, which reaches a protected unit: %s", path, why)
+		return true
+	}
 	if in.Disk.Mask != "" {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
 		return true
@@ -201,6 +207,25 @@ func refuse(in Input, d *Decision) bool {
 		return true
 	}
 	return false
+}
+
+// reaches finds a wanted link that would take a protected unit's name, or make
+// one require this unit: the links are known only when the machine's specifiers
+// are, so the declaration alone does not tell.
+func reaches(wants []Want) (path, why string) {
+	for _, w := range wants {
+		if w.Entry.Kind != Link {
+			continue
+		}
+		name := filepath.Base(w.Path)
+		if owner, is := strings.CutSuffix(filepath.Base(filepath.Dir(w.Path)), ".requires"); is {
+			name = owner
+		}
+		if why, is := shape.Protected(unit.Name(name)); is {
+			return w.Path, why
+		}
+	}
+	return "", ""
 }
 
 // Own is what stands at the path of the declared unit file; the zero Entry when

@@ -126,6 +126,12 @@ func TestDecide(t *testing.T) {
 		}), report.Waiting, report.OwedReload, []string{"remove " + path + ".d/10-a.conf", "reload "}},
 		{"masked", scene(func(in *Input) { in.Disk.Mask = path }), report.Refused, report.IsMasked, nil},
 		{"alias of a protected unit", scene(func(in *Input) { in.Status.ID = "dbus.service" }), report.Refused, report.Protected, nil},
+		{"an alias link that only the machine's specifiers make protected", scene(func(in *Input) {
+			in.Disk.Wants = append(in.Disk.Wants, Want{Path: "/etc/systemd/system/dbus.service", Entry: wantLink, Why: "enabled"})
+		}), report.Refused, report.Protected, nil},
+		{"a link that makes a protected unit require it", scene(func(in *Input) {
+			in.Disk.Wants = append(in.Disk.Wants, Want{Path: "/etc/systemd/system/dbus.service.requires/web.service", Entry: wantLink, Why: "enabled"})
+		}), report.Refused, report.Protected, nil},
 		{"owned by another declaration", scene(func(in *Input) { in.Owner = "first" }), report.Refused, report.OwnedBy, nil},
 		{"static and enabled: refused, and it runs all the same", scene(resting(unit.Inactive, ""), func(in *Input) {
 			in.Disk.Text.HasInstall, in.Disk.Wants = false, in.Disk.Wants[:1]
