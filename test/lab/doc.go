@@ -24,8 +24,9 @@
 //
 // Two processes make a node. The keeper is its hardware: a sleeping shell whose mount namespace holds the disk and whose network namespace
 // holds the interfaces. PID 1 is its run: it is started in copies of, or in, the keeper's namespaces, and every boot starts another. The
-// disk is a tmpfs under an overlay, because the kernel refuses an upper folder that lies below its own lower one (ELOOP), which on a machine
-// with one file system leaves no other place, and because an overlay takes no overlay as upper. What is mounted below Root is not seen inside.
+// disk is a tmpfs under an overlay and not a folder: an overlay takes no overlay as its upper, so a folder would not do in a container or in
+// another node; a folder below Root would be seen inside; and a tmpfs is gone with the keeper, whoever dies. The price: a sync costs nothing
+// there, so what a disk's sync costs cannot be measured in a node. What is mounted below Root is not seen inside.
 // The scripts keeper.sh and boot.sh say the rest.
 //
 // # What it owns, and leaves behind

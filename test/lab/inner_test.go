@@ -77,3 +77,10 @@ func TestLedgerCountsNodesAndInnerTests(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "lab.TestLedgerCountsNodesAndInnerTests\ninner.TestPasses/sub\ninner.TestPasses\n", string(b))
 }
+
+func TestSteadIsInstalled(t *testing.T) {
+	n := lab.Start(t, lab.Options{})
+	n.InstallStead(t)
+	require.Contains(t, n.Run(t, "stead", "--help"), "stead")
+	require.Equal(t, "755\n", n.Run(t, "stat", "-c", "%a", "/usr/local/bin/stead"))
+}
