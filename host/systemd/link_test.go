@@ -2,7 +2,6 @@ package systemd
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -140,7 +139,7 @@ func TestLossInFlight(t *testing.T) {
 }
 
 func TestWithoutAConnectionCallsWaitBounded(t *testing.T) {
-	m, err := New(Options{Address: t.TempDir() + "/none", Logger: slog.New(slog.DiscardHandler), ConnectWait: 100 * time.Millisecond})
+	m, err := New(Options{Address: t.TempDir() + "/none", Logger: discard(), ConnectWait: 100 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -206,8 +205,8 @@ func TestPeerThatDoesNotReadBlocksNobodyForEver(t *testing.T) {
 func TestNewRefusesWhatItCannotUse(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no logger":               {},
-		"no address for a user":   {Scope: unit.User, Logger: slog.New(slog.DiscardHandler)},
-		"a negative call timeout": {Logger: slog.New(slog.DiscardHandler), CallTimeout: -1},
+		"no address for a user":   {Scope: unit.User, Logger: discard()},
+		"a negative call timeout": {Logger: discard(), CallTimeout: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(o)

@@ -242,7 +242,7 @@ func only(handle func(*session, *dbus.Message)) func(*session, *dbus.Message) {
 // short timeouts.
 func (p *peer) manager() *Manager {
 	m, err := New(Options{
-		Address: p.socket, Logger: slog.New(slog.DiscardHandler),
+		Address: p.socket, Logger: discard(),
 		CallTimeout: 300 * time.Millisecond, ReloadTimeout: time.Second, ConnectWait: 200 * time.Millisecond,
 	})
 	require.NoError(p.t, err)
@@ -260,3 +260,5 @@ func connected(t *testing.T, m *Manager) {
 	t.Helper()
 	require.Eventually(t, m.Connected, 10*time.Second, time.Millisecond)
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
