@@ -105,7 +105,7 @@ func (c *call) pulledIn(in *info) (unit.Name, error) {
 		c.report(p)
 		return "", nil
 	}
-	u, found, err := c.Lookup(n)
+	u, found, err := c.lookup(n)
 	if err != nil || !found {
 		return n, err
 	}

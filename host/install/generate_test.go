@@ -196,11 +196,18 @@ func (g *generator) line(n string) string {
 		return g.pick([]string{"WantedBy=gm.target \\\n# c\n gn.target\n", "WantedBy=gm.target \\\n\n gn.target\n", "WantedBy=\"gm.target\" 'gn.target'\n", "WantedBy=gm.target \"gn.target\n", "DefaultInstance=a/b\n", "WantedBy=gm.target\\\\\n", "Alias=\"\"\n"})
 	}
 	line := key + g.pick([]string{"=", "=", "=", " = ", "=\t"})
+	if g.maybe(2) {
+		words = odd
+	}
 	for i := range 1 + g.IntN(3) {
 		if i > 0 {
 			line += g.pick([]string{" ", "  ", " \\\n\t"})
 		}
-		line += strings.ReplaceAll(g.pick(words), "NAME", n)
+		at := ""
+		if unit.Name(n).Instance() != "" || unit.Name(n).IsTemplate() {
+			at = "@"
+		}
+		line += strings.NewReplacer("NAME", n, "TYPE", unit.Name(n).Type(), "%AT%i.", at+strings.Repeat("%i", len(at))+".", "%ATone.", at+strings.Repeat("one", len(at))+".", "%AT", at).Replace(g.pick(words))
 	}
 	return line + "\n"
 }
@@ -208,12 +215,16 @@ func (g *generator) line(n string) string {
 var wanted = []string{
 	"multi-user.target", "multi-user.target", "ga.target", "gz.target", "gz.target", "gb.service", "gx@.target", "gx@%i.target", "gx@one.target", "g-%p.target", "g-%N.target",
 	"gn-%n.target", "gj-%j.target", "g-%H-%m.target", "g-%b.target", "g-%a-%l-%q-%v.target", "g-%o-%w-%u-%U-%g-%G.target", "g-%A%B%M%W.target", "-g.target",
-	`"gq.target"`, `gq\x2d.target`, "gt@.service", "%i.target", "g%%.target", "g%h.target", "bad", "/g.target", "g@a@b.target", "g.scope",
+	`"gq.target"`, `gq\x2d.target`, "gt@.service", "g@a@b.target", "g.scope",
+}
+
+// odd are words that are mostly wrong, wherever they stand.
+var odd = []string{
+	"%i.target", "g%%.target", "g%h.target", "bad", "/g.target", "%h.service", "gal.slice", "-gal.service", "../x/NAME", "gw.target.upholds/NAME", "gw.target.wants/gno.service", "gal.socket", "gal.service", "gal@.service",
 }
 
 var aliases = []string{
-	"gal.service", "gal.service", "gal2.service", "gal.socket", "gal.target", "gal.timer", "gal.path", "gal@.service", "gal@%i.service", "gal@one.service", "NAME", "ga.service", "gt@.service", "gal-%p.service",
-	"gw.target.wants/NAME", "gw@.target.requires/NAME", "gw.target.wants/gt@one.service", "gw.target.upholds/NAME", "gw.target.wants/gno.service", "%h.service", "gal.slice", "-gal.service", "./gw.target.wants//NAME", "../x/NAME",
+	"gal%AT.TYPE", "gal%AT.TYPE", "gal2%AT.TYPE", "gal%AT%i.TYPE", "gal%ATone.TYPE", "NAME", "-gal-%p%AT.TYPE", "ga.service", "gt@.service", "gw.target.wants/NAME", "gw@.target.requires/NAME", "gw.target.wants/gt@one.service", "./gw.target.wants//NAME",
 }
 
 func (s scene) String() string {

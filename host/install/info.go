@@ -27,7 +27,9 @@ type info struct {
 	problem   *Problem // why nothing can be made of it
 	found     string   // where its name was found
 	path      string   // of the fragment: found, or where a link of its own name leads
-	target    string   // of an alias or linked unit
+	link      string   // of an alias or linked unit: one step
+	target    string   // of an alias or linked unit: the end of the chain
+	gone      bool     // the chain leads nowhere
 	body      unit.File
 
 	aliases, wantedBy, requiredBy, upheldBy []string

@@ -20,11 +20,14 @@ type Unit struct {
 	// Path is where the fragment was found: in the first folder of the search
 	// path that has an entry of that very name, whatever the entry is.
 	Path string
-	// Target is, where Path is a symbolic link, where the whole chain of links
-	// ends: absolute and clean, with all links in it resolved, or as many as
-	// exist where it leads nowhere. "" when Path is no link.
+	// Link is, where Path is a symbolic link, where it leads in one step: absolute
+	// and clean, with the links among its folders resolved as far as they exist,
+	// and its last name not followed. "" when Path is no link.
+	Link string
+	// Target is, where Path is a symbolic link, where the whole chain ends, with
+	// all links resolved as far as they exist.
 	Target string
-	// Gone is true when Target does not exist.
+	// Gone is true when there is a Link and the chain leads nowhere.
 	Gone bool
 	// Masked is true when Path is empty or leads to something empty or to
 	// /dev/null.

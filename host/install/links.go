@@ -43,6 +43,19 @@ type call struct {
 	fatal    bool // whether a problem in the current step fails the manager's call
 }
 
+// lookup is Lookup on the disk as it is by now: an alias that the call has made
+// is found before what lies in lower folders.
+func (c *call) lookup(n unit.Name) (Unit, bool, error) {
+	u, found, err := c.Lookup(n)
+	i := slices.IndexFunc(c.links, func(l Link) bool {
+		return strings.HasSuffix(l.Path, string(n)) && l.Path == path.Join(c.Config, string(n))
+	})
+	if i < 0 || found && slices.Index(c.Search, path.Dir(u.Path)) <= slices.Index(c.Search, c.Config) {
+		return u, found, err
+	}
+	return Unit{Path: c.links[i].Path, Link: c.links[i].Target, Target: c.links[i].Target, DropIns: u.DropIns}, true, err
+}
+
 // add puts a unit that is to be enabled too into the queue. A unit that only
 // Also= names is auxiliary: what is wrong with it does not fail the call.
 func (c *call) add(n unit.Name, auxiliary bool) *info {

@@ -106,7 +106,12 @@ func (m machine) lookup(n unit.Name) (Unit, bool, error) {
 		found, u.Path = true, p
 		target, end, err := m.real(p)
 		if t.sort == link {
-			u.Target, u.Gone = target, errors.Is(err, fs.ErrNotExist)
+			to := t.text
+			if !path.IsAbs(to) {
+				to = path.Join(dir, to)
+			}
+			in, _, _ := m.real(path.Dir(to))
+			u.Link, u.Target, u.Gone = path.Join(in, path.Base(to)), target, errors.Is(err, fs.ErrNotExist)
 		}
 		switch {
 		case u.Gone:

@@ -21,12 +21,29 @@ import (
 var (
 	seed   = flag.Uint64("seed", 1, "of the first generated unit; 0 takes one from the clock")
 	scenes = flag.Int("scenes", 200, "how many units to generate")
+	inside = flag.Bool("inside", false, "this is the node")
 )
+
+// atNode reports whether the test runs in a lab node. Otherwise it has run there,
+// with the same flags, and the test has to return.
+func atNode(t *testing.T) bool {
+	if *inside {
+		return true
+	}
+	self := "/proc/self/exe"
+	root := os.Getenv(lab.RootEnv)
+	if root != "" {
+		self = lab.BuildTest(t, ".")
+	}
+	lab.Start(t, lab.Options{Root: root}).RunTest(t, self, "-test.run", "^"+t.Name()+"$", "-inside",
+		fmt.Sprintf("-seed=%d", *seed), fmt.Sprintf("-scenes=%d", *scenes))
+	return false
+}
 
 // TestManager enables generated units with a real manager and compares the
 // links that it makes, path by path and target by target.
 func TestManager(t *testing.T) {
-	if !lab.Inside(t, lab.Options{}) {
+	if !atNode(t) {
 		return
 	}
 	first := *seed

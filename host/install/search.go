@@ -13,13 +13,13 @@ func (c *call) search(in *info) error {
 	if in.mode != unknown || in.problem != nil {
 		return nil
 	}
-	u, found, err := c.Lookup(in.name)
+	u, found, err := c.lookup(in.name)
 	if err != nil {
 		return err
 	}
 	dropIns := u.DropIns
 	if in.name.IsInstance() {
-		t, ok, err := c.Lookup(in.name.Template())
+		t, ok, err := c.lookup(in.name.Template())
 		if err != nil {
 			return err
 		}
@@ -71,25 +71,23 @@ func mergeDropIns(instance, template []DropIn) []DropIn {
 
 // classify says what the fragment is that was found for in.
 func (c *call) classify(in *info, u Unit) {
+	in.link, in.target, in.gone, in.body = u.Link, u.Target, u.Gone, u.Text
 	switch {
 	case u.Masked:
 		in.mode = masked
+	case u.Link != "" && c.underneath(u.Link):
+		in.mode = alias
+		if code, text := mayLead(path.Base(u.Path), path.Base(u.Link)); code != "" {
+			in.fail(code, u.Path, "it leads to %s: %s", u.Link, text)
+		}
+	case u.Gone:
+		in.fail(NoUnit, u.Target, "%s leads there, and there is nothing", u.Path)
 	case u.Err != nil:
 		in.fail(Unreadable, u.Path, "%v", u.Err)
-	case u.Target == "":
-		in.mode = regular
-	case !c.underneath(u.Target):
-		if u.Gone {
-			in.fail(NoUnit, u.Target, "%s leads there, and there is nothing", u.Path)
-			return
-		}
-		in.mode, in.target, in.body = linked, u.Target, u.Text
+	case u.Link != "":
+		in.mode = linked
 	default:
-		if code, text := mayLead(path.Base(u.Path), path.Base(u.Target)); code != "" {
-			in.fail(code, u.Path, "it leads to %s: %s", u.Target, text)
-			return
-		}
-		in.mode, in.target, in.body = alias, u.Target, u.Text
+		in.mode = regular
 	}
 }
 
@@ -106,11 +104,19 @@ func (c *call) resolve(in *info, asked bool) (*info, error) {
 	start := in
 	for hops := 0; in.problem == nil && (in.mode == alias || in.mode == linked); hops++ {
 		if hops == maxHops || !asked && c.configured(in.path) {
-			return &info{name: in.name, problem: &Problem{Code: IsAlias, Owner: start.name, Object: in.path, Text: "it is a link to " + in.target, Fatal: true}}, nil
+			return &info{name: in.name, problem: &Problem{Code: IsAlias, Owner: start.name, Object: in.path, Text: "it is a link to " + in.link, Fatal: true}}, nil
 		}
 		next := aliasName(in)
 		if next == in.name {
-			in.mode, in.path = regular, in.target
+			if in.gone {
+				in.fail(NoUnit, in.link, "%s leads there, and there is nothing", in.path)
+				break
+			}
+			in.path = in.link
+			if in.mode == linked {
+				in.path = in.target
+			}
+			in.mode = regular
 			c.read(in, in.body)
 			break
 		}
@@ -129,7 +135,7 @@ func aliasName(in *info) unit.Name {
 	if in.mode == linked {
 		return in.name
 	}
-	base := unit.Name(path.Base(in.target))
+	base := unit.Name(path.Base(in.link))
 	if in.name.IsInstance() && base.IsTemplate() {
 		return base.WithInstance(in.name.Instance())
 	}
