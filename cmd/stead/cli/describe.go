@@ -3,27 +3,31 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"stead/host/report"
 )
+
+// stepsShown is how many of the last steps a description has; -o json has all.
+const stepsShown = 12
 
 // describe tells all that is known of one declaration.
 func describe(w io.Writer, r *report.Report) {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(w, "● %s   %s, generation %d\n", r.Unit, r.Name, r.Generation)
+	fmt.Fprintf(w, "● %s   declaration %s, generation %d\n", r.Unit, r.Name, r.Generation)
 	line("outcome", "%s since %s, %s", r.Outcome, when(r.Since), ago(r.Since))
 	if why := reason(r); why != "" {
 		line("reason", "%s", why)
 	}
 	if !r.Retry.IsZero() {
-		line("retry", "%s", when(r.Retry))
+		line("retry", "at %s", when(r.Retry))
 	}
-	line("state", "%s, %s, %s", r.State.Load, state(r.State), r.State.Enabled)
+	line("state", "%s", strings.Join(known(string(r.State.Load), state(r.State), r.State.Enabled), ", "))
 	if r.State.ID != "" {
-		line("is", "%s", r.State.ID)
+		line("alias of", "%s", r.State.ID)
 	}
 	if r.State.MainPID != 0 {
 		line("process", "%d, restarts %d", r.State.MainPID, r.State.Restarts)
@@ -31,24 +35,46 @@ func describe(w io.Writer, r *report.Report) {
 	if r.Origin != "" {
 		line("declared", "%s", r.Origin)
 	}
-	list(w, "steps", steps(r.Steps))
+	steps(w, r.Steps)
 	list(w, "warnings", r.Warnings)
 	list(w, "last lines", r.Lines)
 }
 
-func steps(all []report.Step) []string {
+// known leaves out what is empty; nothing at all is a dash.
+func known(all ...string) []string {
 	var out []string
 	for _, s := range all {
-		text := fmt.Sprintf("%s  %-12s %s   %s", s.At.Local().Format("15:04:05.000"), s.Action, s.Object, s.Reason)
-		if s.Took > 0 {
-			text += fmt.Sprintf(" (%s)", s.Took.Round(time.Millisecond))
+		if s != "" {
+			out = append(out, s)
 		}
-		if s.Error != "" {
-			text += ": " + s.Error
-		}
-		out = append(out, text)
+	}
+	if out == nil {
+		return []string{dash("")}
 	}
 	return out
+}
+
+func steps(w io.Writer, all []report.Step) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  steps\n")
+	if more := len(all) - stepsShown; more > 0 {
+		fmt.Fprintf(w, "    … %d earlier ones are in -o json\n", more)
+		all = all[more:]
+	}
+	rows := make([][]string, 0, len(all))
+	for _, s := range all {
+		why := s.Reason
+		if s.Took > 0 {
+			why += fmt.Sprintf(" (%s)", took(s.Took))
+		}
+		if s.Error != "" {
+			why += ": " + s.Error
+		}
+		rows = append(rows, []string{s.At.Local().Format("15:04:05.000"), s.Action, s.Object, why})
+	}
+	table(w, "    ", nil, rows)
 }
 
 func list(w io.Writer, label string, lines []string) {
@@ -59,4 +85,12 @@ func list(w io.Writer, label string, lines []string) {
 	for _, l := range lines {
 		fmt.Fprintf(w, "    %s\n", l)
 	}
+}
+
+// took writes a duration as people do: 12 ms, 1.4 s.
+func took(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
 }

@@ -6,12 +6,12 @@ import "github.com/spf13/cobra"
 const defaultSocket = "/run/stead/host.sock"
 
 func newHost(o Options) *cobra.Command {
-	c := &cobra.Command{
+	c := group(&cobra.Command{
 		Use:   "host",
 		Short: "run this machine's host, or ask it how things stand",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
+		Long: "host is what keeps one machine: a process that applies a folder of declarations through systemd, and\n" +
+			"answers how each of them stands.",
+	})
 	c.AddCommand(newHostRun(o), newHostStatus(), newHostCheck())
 	return c
 }

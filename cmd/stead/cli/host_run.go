@@ -21,10 +21,10 @@ func newHostRun(o Options) *cobra.Command {
 			"missing or emptied withdraws nothing, and one with a mistake in it changes nothing.\n\n" +
 			"It needs root and systemd as PID 1. Ending it leaves every unit as it is.",
 		Example: "  stead host run --declarations /etc/stead/declarations",
-		Args:    cobra.NoArgs,
+		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if h.Folder == "" {
-				return usageError{fmt.Errorf("--declarations is missing: it names the folder of declarations"), c.CommandPath()}
+				return usageError{fmt.Errorf("--declarations is missing: it names the folder of declarations"), "stead host run --declarations /etc/stead/declarations"}
 			}
 			h.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			run, err := host.New(h)
@@ -35,9 +35,9 @@ func newHostRun(o Options) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&h.Folder, "declarations", "", "folder of declarations (*.yaml), watched")
-	f.StringVar(&h.State, "state", host.DefaultState, "folder of what the host must remember")
-	f.StringVar(&h.Socket, "socket", defaultSocket, "where the host answers")
-	f.TextVar(&level, "log-level", level, "debug, info, warn or error")
+	f.StringVar(&h.Folder, "declarations", "", "read declarations (*.yaml, *.yml) from `DIR`, and watch it")
+	f.StringVar(&h.State, "state", host.DefaultState, "keep in `DIR` what must be remembered")
+	f.StringVar(&h.Socket, "socket", defaultSocket, "answer at `PATH`")
+	f.TextVar(&level, "log-level", level, "log from `LEVEL` on: debug, info, warn or error")
 	return c
 }

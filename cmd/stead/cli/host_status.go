@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"stead/host"
@@ -16,75 +14,118 @@ import (
 	"stead/host/report"
 )
 
-// statusBound is how long a host may take to answer.
-const statusBound = 10 * time.Second
+// answerBound is how long a host may take to answer.
+const answerBound = 10 * time.Second
+
+// statusOptions are the flags of host status.
+type statusOptions struct {
+	socket, output string
+	wait           time.Duration
+}
 
 func newHostStatus() *cobra.Command {
-	var socket, output string
+	var o statusOptions
 	c := &cobra.Command{
 		Use:   "status [NAME|UNIT]...",
 		Short: "what is declared on this machine, and how it stands",
 		Long: "status asks the host of this machine how each declaration stands: its outcome, the reason, and since\n" +
 			"when. With names of declarations or units it tells all that is known of those: state, steps taken,\n" +
 			"warnings, last log lines.\n\n" +
-			"The exit code is 0 when everything named is converged, and 3 when something is not.",
-		Example: "  stead host status\n  stead host status web\n  stead host status -o json",
+			"The exit code is 0 when everything named is converged, and 3 when something is not or the folder of\n" +
+			"declarations could not be taken over.",
+		Example: "  stead host status\n  stead host status web backup.timer\n  stead host status --wait 2m\n  stead host status -o json",
 		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"", "wide", "json", "yaml"}, output) {
-				return usageError{fmt.Errorf("-o %s: the formats are json, yaml and wide", output), c.CommandPath()}
+			if !slices.Contains([]string{"", "wide", "json", "yaml"}, o.output) {
+				return usageError{fmt.Errorf("-o %s: there is no such format", o.output), "the formats are json, yaml and wide"}
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), statusBound)
-			defer cancel()
-			st, err := host.ReadStatus(ctx, socket)
+			st, err := o.ask(c.Context(), args)
 			if err != nil {
 				return err
 			}
-			all := st.Reports
-			if st.Reports, err = choose(all, args); err != nil {
-				return err
-			}
-			if err := printStatus(c.OutOrStdout(), st, output, len(args) > 0); err != nil {
+			if err := printStatus(c.OutOrStdout(), st, o.output, len(args) > 0); err != nil {
 				return err
 			}
 			return judge(st)
 		},
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return declared(c.Context(), o.socket), cobra.ShellCompDirectiveNoFileComp
+		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "json, yaml or wide")
-	c.Flags().StringVar(&socket, "socket", defaultSocket, "where the host answers")
+	f := c.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "answer in `FORMAT`: json, yaml or wide")
+	f.DurationVar(&o.wait, "wait", 0, "wait up to `TIME`, such as 30s or 2m, until all is converged and stays so for a second")
+	f.StringVar(&o.socket, "socket", defaultSocket, "ask the host at `PATH`")
 	return c
 }
 
-// choose returns the reports that args name, all of them without args.
-func choose(all []*report.Report, args []string) ([]*report.Report, error) {
-	if len(args) == 0 {
-		return all, nil
+// ask gets the status, now or when it is good.
+func (o statusOptions) ask(ctx context.Context, names []string) (host.Status, error) {
+	read := func() (host.Status, error) { return readStatus(ctx, o.socket, names) }
+	if o.wait <= 0 {
+		return read()
 	}
-	var chosen []*report.Report
-	for _, a := range args {
+	return await(ctx, o.wait, read)
+}
+
+// readStatus gets the status of what is named, of all without names.
+func readStatus(ctx context.Context, socket string, names []string) (host.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	st, err := host.ReadStatus(ctx, socket)
+	if err != nil {
+		return st, err
+	}
+	st.Reports, err = choose(st.Reports, names)
+	return st, err
+}
+
+// choose returns the reports that are named, in that order, and all of them
+// without names. The result is never nil.
+func choose(all []*report.Report, names []string) ([]*report.Report, error) {
+	chosen := make([]*report.Report, 0, len(all))
+	if len(names) == 0 {
+		return append(chosen, all...), nil
+	}
+	for _, n := range names {
 		i := slices.IndexFunc(all, func(r *report.Report) bool {
-			return r.Name == a || string(r.Unit) == a || string(r.Unit) == a+".service"
+			return r.Name == n || string(r.Unit) == n || string(r.Unit) == n+".service"
 		})
 		if i < 0 {
-			return nil, fault.New(fault.NotFound, "status", a, fmt.Errorf("nothing of that name is declared on this machine")).
+			return nil, fault.New(fault.NotFound, "status", n, fmt.Errorf("nothing of that name is declared on this machine")).
 				WithHint("stead host status")
 		}
-		chosen = append(chosen, all[i])
+		if !slices.Contains(chosen, all[i]) {
+			chosen = append(chosen, all[i])
+		}
 	}
 	return chosen, nil
 }
 
-// judge ends the command with ExitNotWanted when anything is not converged or
-// the folder could not be taken over.
+// judge ends the command with ExitNotWanted when not all is as declared.
 func judge(st host.Status) error {
-	if st.Source.Trouble != "" {
-		return errNotWanted
+	if wanted(st) {
+		return nil
 	}
+	return errNotWanted
+}
+
+// wanted reports whether the folder was taken over and all of st is converged.
+func wanted(st host.Status) bool {
+	return st.Source.Trouble == "" && !st.Source.Read.IsZero() &&
+		!slices.ContainsFunc(st.Reports, func(r *report.Report) bool { return r.Outcome != report.Converged })
+}
+
+// declared are the names to complete; none when the host does not answer.
+func declared(ctx context.Context, socket string) []string {
+	st, err := readStatus(ctx, socket, nil)
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(st.Reports))
 	for _, r := range st.Reports {
-		if r.Outcome != report.Converged {
-			return errNotWanted
-		}
+		names = append(names, r.Name)
 	}
-	return nil
+	return names
 }
 
 func printStatus(w io.Writer, st host.Status, output string, detail bool) error {
@@ -101,79 +142,6 @@ func printStatus(w io.Writer, st host.Status, output string, detail bool) error 
 		return nil
 	}
 	source(w, st.Source)
-	overview(w, st.Reports, output == "wide")
+	overview(w, st, output == "wide")
 	return nil
-}
-
-// source says where the declarations come from, and what is the matter with it.
-func source(w io.Writer, s host.Source) {
-	switch {
-	case s.Trouble == "":
-		return
-	case s.Accepted.IsZero():
-		fmt.Fprintf(w, "%s: %s; nothing was accepted yet\n", s.Folder, s.Trouble)
-	default:
-		fmt.Fprintf(w, "%s: %s; what was accepted at %s stays in force\n", s.Folder, s.Trouble, s.Accepted.Format("15:04:05"))
-	}
-	for _, p := range s.Problems {
-		fmt.Fprintf(w, "  %s\n", p)
-	}
-	fmt.Fprintln(w)
-}
-
-func overview(w io.Writer, reports []*report.Report, wide bool) {
-	if len(reports) == 0 {
-		fmt.Fprintln(w, "nothing is declared on this machine")
-		return
-	}
-	head := []string{"UNIT", "DECLARATION", "OUTCOME", "SINCE", "REASON"}
-	if wide {
-		head = []string{"SCOPE", "UNIT", "DECLARATION", "GEN", "LOAD", "ACTIVE", "ENABLED", "PID", "OUTCOME", "SINCE", "REASON"}
-	}
-	rows := make([][]string, 0, len(reports))
-	tally := map[report.Outcome]int{}
-	for _, r := range reports {
-		tally[r.Outcome]++
-		why := reason(r)
-		if wide {
-			rows = append(rows, []string{string(r.Scope), string(r.Unit), r.Name, fmt.Sprint(r.Generation), string(r.State.Load),
-				state(r.State), r.State.Enabled, pid(r.State), string(r.Outcome), ago(r.Since), why})
-			continue
-		}
-		rows = append(rows, []string{string(r.Unit), r.Name, string(r.Outcome), ago(r.Since), text.Snip(why, 100, "…")})
-	}
-	table(w, head, rows)
-	if n := tally[report.Converged]; n < len(reports) {
-		var parts []string
-		for _, o := range []report.Outcome{report.Converged, report.Waiting, report.Failed, report.Refused, report.Contested, report.Paused} {
-			if tally[o] > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", tally[o], o))
-			}
-		}
-		fmt.Fprintf(w, "%d declared: %s\n", len(reports), strings.Join(parts, ", "))
-	}
-}
-
-func reason(r *report.Report) string {
-	switch {
-	case r.Text == "":
-		return string(r.Reason)
-	case r.Reason == "" || strings.HasPrefix(r.Text, string(r.Reason)) || strings.HasPrefix(r.Text, strings.ReplaceAll(string(r.Reason), "-", " ")):
-		return r.Text
-	}
-	return string(r.Reason) + ": " + r.Text
-}
-
-func state(s report.State) string {
-	if s.Active == "" {
-		return "–"
-	}
-	return fmt.Sprintf("%s (%s)", s.Active, s.Sub)
-}
-
-func pid(s report.State) string {
-	if s.MainPID == 0 {
-		return "–"
-	}
-	return fmt.Sprint(s.MainPID)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,36 +12,38 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// table writes aligned columns, two spaces apart, without lines or colour.
-func table(w io.Writer, head []string, rows [][]string) {
-	wide := make([]int, len(head))
-	all := append([][]string{head}, rows...)
-	for _, row := range all {
+// table writes aligned columns, three spaces apart, without lines or colour,
+// each row behind indent. Without a head there is no head line.
+func table(w io.Writer, indent string, head []string, rows [][]string) {
+	if head != nil {
+		rows = append([][]string{head}, rows...)
+	}
+	var wide []int
+	for _, row := range rows {
 		for i, cell := range row {
+			if i == len(wide) {
+				wide = append(wide, 0)
+			}
 			wide[i] = max(wide[i], text.StringWidthWithoutEscSequences(cell))
 		}
 	}
-	for _, row := range all {
+	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
 			b.WriteString(text.Pad(cell, wide[i]+3, ' '))
 		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		fmt.Fprintln(w, indent+strings.TrimRight(b.String(), " "))
 	}
 }
 
-// encode writes v as JSON or YAML with the same names.
+// encode writes v as JSON, or as YAML with the same names in the same order.
 func encode(w io.Writer, format string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
 	if format == "yaml" {
-		var plain any
-		if err := yaml.Unmarshal(data, &plain); err != nil { // JSON is YAML
-			return err
-		}
-		if data, err = yaml.Marshal(plain); err != nil {
+		if data, err = asYAML(data); err != nil {
 			return err
 		}
 	}
@@ -48,12 +51,38 @@ func encode(w io.Writer, format string, v any) error {
 	return err
 }
 
-// ago writes how long ago t was, in its largest unit or two.
+// asYAML writes JSON, which is YAML, in the style of people.
+func asYAML(data []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, err
+	}
+	plain(&doc)
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(&doc); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}
+
+// plain takes braces, brackets and quotes away where YAML needs none.
+func plain(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+// ago writes how long ago t was, in its largest unit.
 func ago(t time.Time) string {
 	d := time.Since(t)
 	switch {
 	case t.IsZero():
-		return "–"
+		return dash("")
 	case d < time.Second:
 		return "now"
 	case d < time.Minute:

@@ -40,10 +40,10 @@ type Options struct {
 // errNotWanted ends a command whose answer was given, and was not a good one.
 var errNotWanted = errors.New("not in the wanted state")
 
-// usageError is a command line that cannot be understood.
+// usageError is a command line that cannot be understood, and its cure.
 type usageError struct {
 	error
-	command string
+	hint string
 }
 
 // Main runs one command line and returns its exit code.
@@ -61,10 +61,7 @@ func Main(ctx context.Context, o Options) int {
 	case errors.Is(err, errNotWanted):
 		return ExitNotWanted
 	case errors.As(err, &usage):
-		complain(o.Err, usage.error, usage.command+" --help")
-		return ExitUsage
-	case strings.HasPrefix(err.Error(), "unknown command"):
-		complain(o.Err, err, "stead --help")
+		complain(o.Err, usage.error, usage.hint)
 		return ExitUsage
 	}
 	complain(o.Err, err, "")
@@ -91,46 +88,30 @@ func complain(w io.Writer, err error, hint string) {
 }
 
 func newRoot(o Options) *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "stead",
 		Short: "keep the systemd units of machines as they are declared",
 		Long: "stead keeps the systemd units of machines as they are declared.\n\n" +
-			"A declaration says what is to be so of one unit: its file, its drop-ins, whether it runs\n" +
-			"and whether it is enabled. The host applies it, and puts it right when it drifts.",
+			"A declaration says what is to be so of one unit: its file, its drop-ins, whether it runs and whether\n" +
+			"it is enabled. The host applies it, and puts it right when it drifts.",
 		Version:       o.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	root.CompletionOptions.HiddenDefaultCmd = false
+	})
 	root.SetVersionTemplate("stead {{.Version}}\n")
-	root.AddCommand(newHost(o), newVersion(o))
-	asUsage(root)
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "print the version"
+	root.AddCommand(newHost(o), newCompletion(), newVersion(o))
+	root.CompletionOptions.DisableDefaultCmd = true
+	dress(root)
 	return root
-}
-
-// asUsage makes wrong flags and arguments of every command usage errors.
-func asUsage(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
-	if args := c.Args; args != nil {
-		c.Args = func(c *cobra.Command, given []string) error {
-			if err := args(c, given); err != nil {
-				return usageError{err, c.CommandPath()}
-			}
-			return nil
-		}
-	}
-	for _, sub := range c.Commands() {
-		asUsage(sub)
-	}
 }
 
 func newVersion(o Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version of this program",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "stead", o.Version)
 			return err

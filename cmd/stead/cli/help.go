@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// usageTemplate is what stands below the description in every help screen.
+const usageTemplate = `usage
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+{{- if .HasAvailableSubCommands}}
+
+commands{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+flags
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{- if .HasExample}}
+
+examples
+{{.Example}}{{end}}
+{{- if .HasAvailableSubCommands}}
+
+{{.CommandPath}} COMMAND --help tells more of one.{{end}}
+`
+
+// dress gives c and all below it the same help screens, and makes wrong flags
+// and arguments usage errors.
+func dress(c *cobra.Command) {
+	c.SetUsageTemplate(usageTemplate)
+	c.DisableFlagsInUseLine = true
+	c.Flags().SortFlags = false
+	c.InitDefaultHelpFlag()
+	c.Flags().Lookup("help").Usage = "show this"
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath() + " --help"} })
+	if args := c.Args; args != nil {
+		c.Args = func(c *cobra.Command, given []string) error {
+			err := args(c, given)
+			if _, is := err.(usageError); err != nil && !is {
+				err = usageError{err, c.CommandPath() + " --help"}
+			}
+			return err
+		}
+	}
+	for _, sub := range c.Commands() {
+		dress(sub)
+	}
+}
+
+// group makes c a command that only holds others: alone it shows its help, and
+// an unknown one among them is answered with the nearest that there is.
+func group(c *cobra.Command) *cobra.Command {
+	c.SuggestionsMinimumDistance = 2
+	c.Args = func(c *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return nil
+		}
+		err := fmt.Errorf("%s has no command %q", c.CommandPath(), given[0])
+		if near := c.SuggestionsFor(given[0]); len(near) > 0 {
+			return usageError{err, "did you mean " + c.CommandPath() + " " + near[0] + "?"}
+		}
+		return usageError{err, c.CommandPath() + " --help"}
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return c
+}
+
+// one wants exactly one argument, which the help calls name.
+func one(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, given []string) error {
+		switch len(given) {
+		case 0:
+			return fmt.Errorf("%s is missing", name)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("one %s is wanted, and %d are given: %s", name, len(given), strings.Join(given, " "))
+	}
+}
+
+// none wants no argument.
+func none(_ *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no argument is wanted, and %q is given", given[0])
+}

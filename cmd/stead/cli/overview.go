@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"stead/host"
+	"stead/host/report"
+)
+
+// reasonWidth bounds the reason in the narrow table, in columns; the wide one
+// and the description have all of it.
+const reasonWidth = 100
+
+// source says what is the matter with the folder of declarations, if anything is.
+func source(w io.Writer, s host.Source) {
+	switch {
+	case s.Trouble == "":
+		return
+	case s.Accepted.IsZero():
+		fmt.Fprintf(w, "%s: %s; nothing was accepted yet\n", s.Folder, s.Trouble)
+	default:
+		fmt.Fprintf(w, "%s: %s; what was accepted at %s stays in force\n", s.Folder, s.Trouble, when(s.Accepted))
+	}
+	for _, p := range s.Problems {
+		fmt.Fprintf(w, "  %s\n", p)
+	}
+	fmt.Fprintln(w)
+}
+
+// overview is one line for each declaration, and one for all.
+func overview(w io.Writer, st host.Status, wide bool) {
+	if len(st.Reports) == 0 {
+		if st.Source.Read.IsZero() {
+			fmt.Fprintf(w, "%s has not been read yet\n", st.Source.Folder)
+		} else {
+			fmt.Fprintln(w, "nothing is declared on this machine")
+		}
+		return
+	}
+	head, row := []string{"UNIT", "DECLARATION", "OUTCOME", "SINCE", "REASON"}, narrowRow
+	if wide {
+		head, row = []string{"UNIT", "DECLARATION", "GEN", "SCOPE", "LOAD", "ACTIVE", "ENABLED", "PID", "OUTCOME", "SINCE", "REASON"}, wideRow
+	}
+	rows := make([][]string, 0, len(st.Reports))
+	for _, r := range st.Reports {
+		rows = append(rows, row(r))
+	}
+	table(w, "", head, rows)
+	fmt.Fprintln(w, tally(st.Reports))
+}
+
+func narrowRow(r *report.Report) []string {
+	return []string{string(r.Unit), r.Name, string(r.Outcome), ago(r.Since), text.Snip(reason(r), reasonWidth, "…")}
+}
+
+func wideRow(r *report.Report) []string {
+	return []string{string(r.Unit), r.Name, fmt.Sprint(r.Generation), string(r.Scope), dash(string(r.State.Load)), dash(state(r.State)),
+		dash(r.State.Enabled), pid(r.State), string(r.Outcome), ago(r.Since), reason(r)}
+}
+
+// tally counts the outcomes.
+func tally(reports []*report.Report) string {
+	n := map[report.Outcome]int{}
+	for _, r := range reports {
+		n[r.Outcome]++
+	}
+	if n[report.Converged] == len(reports) {
+		return fmt.Sprintf("%d declared, all converged", len(reports))
+	}
+	var parts []string
+	for _, o := range []report.Outcome{report.Failed, report.Refused, report.Contested, report.Waiting, report.Paused, report.Converged} {
+		if n[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
+		}
+	}
+	return fmt.Sprintf("%d declared: %s", len(reports), strings.Join(parts, ", "))
+}
+
+// reason joins the code of a reason with its sentence, unless that begins with
+// the same words.
+func reason(r *report.Report) string {
+	switch {
+	case r.Text == "":
+		return string(r.Reason)
+	case r.Reason == "" || strings.HasPrefix(r.Text, string(r.Reason)) || strings.HasPrefix(r.Text, strings.ReplaceAll(string(r.Reason), "-", " ")):
+		return r.Text
+	}
+	return string(r.Reason) + ": " + r.Text
+}
+
+func state(s report.State) string {
+	if s.Active == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", s.Active, s.Sub)
+}
+
+func pid(s report.State) string {
+	if s.MainPID == 0 {
+		return dash("")
+	}
+	return fmt.Sprint(s.MainPID)
+}
+
+// dash stands for what there is not.
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
