@@ -28,6 +28,7 @@ func alias(k *kit) {
 	k.reload()
 	got := k.observe("ct-nick.service", "ct-real.service")
 	require.Equal(k.t, unit.Name("ct-real.service"), got[0].ID)
+	k.fresh()
 	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-nick.service"))
 	got = k.observe("ct-nick.service", "ct-real.service")
 	require.Equal(k.t, unit.Name("ct-nick.service"), got[0].Asked)
