@@ -8,10 +8,14 @@ import (
 )
 
 // apply collects the links of one unit. The manager goes by steps: Alias=, then
-// WantedBy= and its kind, then the link for a unit outside the search path. A
-// problem fails its call only while no earlier step has made anything.
+// WantedBy= and its kind one by one. A problem fails its call only while no
+// earlier step has made anything. The link for a unit outside the search path
+// comes first and does not count.
 func (c *call) apply(in *info) error {
 	c.fatal = true
+	if at := path.Join(c.Config, string(in.name)); at != in.found && !c.underneath(in.path) {
+		c.put(Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
+	}
 	made := 0
 	step := func(n int) {
 		if made == 0 {
@@ -29,9 +33,6 @@ func (c *call) apply(in *info) error {
 			return err
 		}
 		step(n)
-	}
-	if at := path.Join(c.Config, string(in.name)); at != in.found && !c.underneath(in.path) {
-		c.put(Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type info struct {
 	link      string   // of an alias or linked unit: one step
 	target    string   // of an alias or linked unit: the end of the chain
 	gone      bool     // the chain leads nowhere
+	err       error    // why what is there has no text
 	body      unit.File
 
 	aliases, wantedBy, requiredBy, upheldBy []string

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -22,8 +23,8 @@ const (
 	gen = "/run/systemd/generator"
 )
 
-// search is UnitPath of a system manager on a merged /usr.
-var search = []string{
+// debian12 is UnitPath of a system manager of systemd 252 on a merged /usr.
+var debian12 = []string{
 	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
 	etc, "/etc/systemd/system.attached", run, "/run/systemd/system.attached", gen, loc, lib, usr, "/run/systemd/generator.late",
 }
@@ -93,8 +94,8 @@ func (m machine) at(p string) (thing, bool) {
 	return t, ok
 }
 
-// Lookup is a Lookup on m.
-func (m machine) lookup(n unit.Name) (Unit, bool, error) {
+// lookup is a Lookup on m.
+func (m machine) lookup(search []string, n unit.Name) (Unit, bool, error) {
 	var u Unit
 	found := false
 	for _, dir := range search {
@@ -125,15 +126,15 @@ func (m machine) lookup(n unit.Name) (Unit, bool, error) {
 		u.Text = unit.ParseFile([]byte(end.text))
 		break
 	}
-	u.DropIns = m.dropIns(n)
+	u.DropIns = m.dropIns(search, n)
 	return u, found, nil
 }
 
-func (m machine) dropIns(n unit.Name) []DropIn {
+func (m machine) dropIns(search []string, n unit.Name) []DropIn {
 	byName := map[string]DropIn{}
 	for _, dir := range search {
-		folder := path.Join(dir, string(n)+".d")
-		in, _, err := m.real(folder)
+		at := path.Join(dir, string(n)+".d")
+		in, _, err := m.real(at)
 		if err != nil {
 			continue
 		}
@@ -142,9 +143,11 @@ func (m machine) dropIns(n unit.Name) []DropIn {
 			if _, seen := byName[base]; seen || path.Dir(p) != in || !strings.HasSuffix(base, ".conf") || base[0] == '.' {
 				continue
 			}
-			d := DropIn{Path: path.Join(folder, base)}
+			d := DropIn{Path: path.Join(at, base)}
 			_, end, err := m.real(p)
-			if d.Err = err; err == nil {
+			if d.Err = err; end.sort == folder {
+				d.Err = errors.New("it is a folder")
+			} else if err == nil {
 				d.Text = unit.ParseFile([]byte(end.text))
 			}
 			byName[base] = d
@@ -163,8 +166,11 @@ func (m machine) same(a, b string) bool {
 	return errA == nil && errB == nil && ra == rb
 }
 
+// options are those of a system manager on m.
 func (m machine) options() Options {
-	return Options{Lookup: m.lookup, Search: search, Config: etc, Runtime: run, Same: m.same, Version: 252}
+	o := Options{Search: debian12, Config: etc, Runtime: run, Same: m.same, Version: 252}
+	o.Lookup = func(n unit.Name) (Unit, bool, error) { return m.lookup(debian12, n) }
+	return o
 }
 
 // links returns the links of m below the configuration folder, by path.
@@ -181,20 +187,30 @@ func (m machine) links() map[string]string {
 // after returns what links there are when a manager has enabled what r says,
 // and whether its call succeeded.
 func (m machine) after(r Result, o Options) (map[string]string, bool) {
-	links, good := m.links(), !r.Failed()
-	for _, l := range r.Links {
-		there, ok := m.at(l.Path)
+	now, good := maps.Clone(m), !r.Failed()
+	o.Same = now.same
+	made := slices.Clone(r.Links)
+	slices.SortStableFunc(made, func(a, b Link) int { // the manager's order
+		return cmp.Compare(b2i(b.Linked), b2i(a.Linked))
+	})
+	for _, l := range made {
+		there, ok := now.at(l.Path)
 		switch {
-		case !ok:
-			links[l.Path] = l.Target
-		case there.sort == link && o.Present(l, there.text):
-		case there.sort == link && path.Dir(l.Path) != etc:
-			links[l.Path] = l.Target
+		case ok && there.sort == link && o.Present(l, there.text):
+		case !ok || there.sort == link && path.Dir(l.Path) != etc:
+			now[l.Path] = thing{sort: link, text: l.Target}
 		default:
 			good = false
 		}
 	}
-	return links, good
+	return now.links(), good
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // write puts m on this machine's disk.

@@ -71,7 +71,7 @@ func mergeDropIns(instance, template []DropIn) []DropIn {
 
 // classify says what the fragment is that was found for in.
 func (c *call) classify(in *info, u Unit) {
-	in.link, in.target, in.gone, in.body = u.Link, u.Target, u.Gone, u.Text
+	in.link, in.target, in.gone, in.err, in.body = u.Link, u.Target, u.Gone, u.Err, u.Text
 	switch {
 	case u.Masked:
 		in.mode = masked
@@ -80,12 +80,10 @@ func (c *call) classify(in *info, u Unit) {
 		if code, text := mayLead(path.Base(u.Path), path.Base(u.Link)); code != "" {
 			in.fail(code, u.Path, "it leads to %s: %s", u.Link, text)
 		}
-	case u.Gone:
-		in.fail(NoUnit, u.Target, "%s leads there, and there is nothing", u.Path)
-	case u.Err != nil:
-		in.fail(Unreadable, u.Path, "%v", u.Err)
 	case u.Link != "":
 		in.mode = linked
+	case u.Err != nil:
+		in.fail(Unreadable, u.Path, "%v", u.Err)
 	default:
 		in.mode = regular
 	}
@@ -108,16 +106,7 @@ func (c *call) resolve(in *info, asked bool) (*info, error) {
 		}
 		next := aliasName(in)
 		if next == in.name {
-			if in.gone {
-				in.fail(NoUnit, in.link, "%s leads there, and there is nothing", in.path)
-				break
-			}
-			in.path = in.link
-			if in.mode == linked {
-				in.path = in.target
-			}
-			in.mode = regular
-			c.read(in, in.body)
+			c.enter(in)
 			break
 		}
 		to := c.add(next, false)
@@ -127,6 +116,24 @@ func (c *call) resolve(in *info, asked bool) (*info, error) {
 		in = to
 	}
 	return in, nil
+}
+
+// enter reads in's text from where its link leads.
+func (c *call) enter(in *info) {
+	switch {
+	case in.gone:
+		in.fail(NoUnit, in.target, "%s leads there, and there is nothing", in.path)
+	case in.err != nil:
+		in.fail(Unreadable, in.path, "%v", in.err)
+	default:
+		if in.mode == linked || !c.underneath(in.target) {
+			in.path = in.target
+		} else {
+			in.path = in.link
+		}
+		in.mode = regular
+		c.read(in, in.body)
+	}
 }
 
 // aliasName is the name of the unit that in's link leads to, in's own when it

@@ -69,7 +69,8 @@ func (r *reader) broken(format string, args ...any) {
 }
 
 // next takes one line off rest. A newline, a carriage return and a zero byte
-// each end a line, and different ones that follow each other are one end.
+// each end a line; different ones that follow each other are one end, of which
+// a zero byte is always the last.
 func (r *reader) next() bool {
 	if len(r.rest) == 0 {
 		return false
@@ -83,7 +84,7 @@ func (r *reader) next() bool {
 	r.text = string(r.rest[:n])
 	r.rest = r.rest[n:]
 	end := 1
-	for end < len(r.rest) && end < 3 && lineEnd(r.rest[end]) && bytes.IndexByte(r.rest[:end], r.rest[end]) < 0 {
+	for end < len(r.rest) && r.rest[end-1] != 0 && lineEnd(r.rest[end]) && bytes.IndexByte(r.rest[:end], r.rest[end]) < 0 {
 		end++
 	}
 	r.rest = r.rest[end:]
