@@ -22,12 +22,12 @@ type Unit struct {
 	Path string
 	// Link is, where Path is a symbolic link, where it leads in one step: absolute
 	// and clean, with the links among its folders resolved as far as they exist,
-	// and its last name not followed. "" when Path is no link.
+	// and its last name not followed. Left empty it counts as Target.
 	Link string
 	// Target is, where Path is a symbolic link, where the whole chain ends, with
-	// all links resolved as far as they exist.
+	// all links resolved as far as they exist. "" when Path is no link.
 	Target string
-	// Gone is true when there is a Link and the chain leads nowhere.
+	// Gone is true when Path is a link and the chain leads nowhere.
 	Gone bool
 	// Masked is true when Path is empty or leads to something empty or to
 	// /dev/null.

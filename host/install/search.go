@@ -71,6 +71,9 @@ func mergeDropIns(instance, template []DropIn) []DropIn {
 
 // classify says what the fragment is that was found for in.
 func (c *call) classify(in *info, u Unit) {
+	if u.Link == "" {
+		u.Link = u.Target
+	}
 	in.link, in.target, in.gone, in.err, in.body = u.Link, u.Target, u.Gone, u.Err, u.Text
 	switch {
 	case u.Masked:
