@@ -13,29 +13,32 @@ import (
 const stepsShown = 12
 
 // describe tells all that is known of one declaration.
-func describe(w io.Writer, r *report.Report) {
+func (w screen) describe(r *report.Report) {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(w, "● %s   declaration %s, generation %d\n", r.Unit, r.Name, r.Generation)
-	line("outcome", "%s since %s, %s", r.Outcome, when(r.Since), ago(r.Since))
+	line("outcome", "%s since %s (%s)", r.Outcome, w.when(r.Since), w.ago(r.Since))
 	if why := reason(r); why != "" {
 		line("reason", "%s", why)
 	}
 	if !r.Retry.IsZero() {
-		line("retry", "at %s", when(r.Retry))
+		line("retry", "at %s", w.when(r.Retry))
 	}
 	line("state", "%s", strings.Join(known(string(r.State.Load), state(r.State), r.State.Enabled), ", "))
 	if r.State.ID != "" {
 		line("alias of", "%s", r.State.ID)
 	}
 	if r.State.MainPID != 0 {
-		line("process", "%d, restarts %d", r.State.MainPID, r.State.Restarts)
+		line("process", "%d", r.State.MainPID)
+	}
+	if r.State.Restarts > 0 {
+		line("restarts", "%d by systemd", r.State.Restarts)
 	}
 	if r.Origin != "" {
 		line("declared", "%s", r.Origin)
 	}
-	steps(w, r.Steps)
+	w.steps(r.Steps)
 	list(w, "warnings", r.Warnings)
 	list(w, "last lines", r.Lines)
 }
@@ -54,13 +57,13 @@ func known(all ...string) []string {
 	return out
 }
 
-func steps(w io.Writer, all []report.Step) {
+func (w screen) steps(all []report.Step) {
 	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "  steps\n")
 	if more := len(all) - stepsShown; more > 0 {
-		fmt.Fprintf(w, "    … %d earlier ones are in -o json\n", more)
+		fmt.Fprintf(w, "    … and %d before, see -o json\n", more)
 		all = all[more:]
 	}
 	rows := make([][]string, 0, len(all))
@@ -70,9 +73,9 @@ func steps(w io.Writer, all []report.Step) {
 			why += fmt.Sprintf(" (%s)", took(s.Took))
 		}
 		if s.Error != "" {
-			why += ": " + s.Error
+			why += "; failed: " + s.Error
 		}
-		rows = append(rows, []string{s.At.Local().Format("15:04:05.000"), s.Action, s.Object, why})
+		rows = append(rows, []string{w.format(s.At, "15:04:05.000"), s.Action, s.Object, why})
 	}
 	table(w, "    ", nil, rows)
 }

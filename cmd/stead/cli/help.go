@@ -88,3 +88,21 @@ func none(_ *cobra.Command, given []string) error {
 	}
 	return fmt.Errorf("no argument is wanted, and %q is given", given[0])
 }
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]...",
+		Short: "tell more of a command",
+		Long:  "help shows what a command does, its flags and examples.",
+		RunE: func(c *cobra.Command, given []string) error {
+			found, rest, err := c.Root().Find(given)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 && found.HasSubCommands() {
+				return found.Args(found, rest)
+			}
+			return found.Help()
+		},
+	}
+}

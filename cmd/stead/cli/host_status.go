@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -23,7 +22,7 @@ type statusOptions struct {
 	wait           time.Duration
 }
 
-func newHostStatus() *cobra.Command {
+func newHostStatus(all Options) *cobra.Command {
 	var o statusOptions
 	c := &cobra.Command{
 		Use:   "status [NAME|UNIT]...",
@@ -42,7 +41,7 @@ func newHostStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := printStatus(c.OutOrStdout(), st, o.output, len(args) > 0); err != nil {
+			if err := o.print(screen{c.OutOrStdout(), all.Now()}, st, len(args) > 0); err != nil {
 				return err
 			}
 			return judge(st)
@@ -128,20 +127,20 @@ func declared(ctx context.Context, socket string) []string {
 	return names
 }
 
-func printStatus(w io.Writer, st host.Status, output string, detail bool) error {
+func (o statusOptions) print(w screen, st host.Status, detail bool) error {
 	switch {
-	case output == "json" || output == "yaml":
-		return encode(w, output, st)
+	case o.output == "json" || o.output == "yaml":
+		return encode(w, o.output, st)
 	case detail:
 		for i, r := range st.Reports {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			describe(w, r)
+			w.describe(r)
 		}
 		return nil
 	}
-	source(w, st.Source)
-	overview(w, st, output == "wide")
+	w.source(st.Source)
+	w.overview(st, o.output == "wide")
 	return nil
 }

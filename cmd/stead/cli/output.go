@@ -77,9 +77,15 @@ func plain(n *yaml.Node) {
 	}
 }
 
+// screen is where an answer for people goes, and the moment of which it speaks.
+type screen struct {
+	io.Writer
+	now time.Time
+}
+
 // ago writes how long ago t was, in its largest unit.
-func ago(t time.Time) string {
-	d := time.Since(t)
+func (w screen) ago(t time.Time) string {
+	d := w.now.Sub(t)
 	switch {
 	case t.IsZero():
 		return dash("")
@@ -96,11 +102,12 @@ func ago(t time.Time) string {
 }
 
 // when writes a moment, with its day when that is not today.
-func when(t time.Time) string {
+func (w screen) when(t time.Time) string { return w.format(t, "15:04:05") }
+
+func (w screen) format(t time.Time, clock string) string {
 	t = t.Local()
-	now := time.Now()
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format("15:04:05")
+	if now := w.now.Local(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(clock)
 	}
-	return t.Format("2006-01-02 15:04:05")
+	return t.Format("2006-01-02 " + clock)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -16,14 +15,14 @@ import (
 const reasonWidth = 100
 
 // source says what is the matter with the folder of declarations, if anything is.
-func source(w io.Writer, s host.Source) {
+func (w screen) source(s host.Source) {
 	switch {
 	case s.Trouble == "":
 		return
 	case s.Accepted.IsZero():
 		fmt.Fprintf(w, "%s: %s; nothing was accepted yet\n", s.Folder, s.Trouble)
 	default:
-		fmt.Fprintf(w, "%s: %s; what was accepted at %s stays in force\n", s.Folder, s.Trouble, when(s.Accepted))
+		fmt.Fprintf(w, "%s: %s; what was accepted at %s stays in force\n", s.Folder, s.Trouble, w.when(s.Accepted))
 	}
 	for _, p := range s.Problems {
 		fmt.Fprintf(w, "  %s\n", p)
@@ -32,7 +31,7 @@ func source(w io.Writer, s host.Source) {
 }
 
 // overview is one line for each declaration, and one for all.
-func overview(w io.Writer, st host.Status, wide bool) {
+func (w screen) overview(st host.Status, wide bool) {
 	if len(st.Reports) == 0 {
 		if st.Source.Read.IsZero() {
 			fmt.Fprintf(w, "%s has not been read yet\n", st.Source.Folder)
@@ -41,9 +40,9 @@ func overview(w io.Writer, st host.Status, wide bool) {
 		}
 		return
 	}
-	head, row := []string{"UNIT", "DECLARATION", "OUTCOME", "SINCE", "REASON"}, narrowRow
+	head, row := []string{"UNIT", "DECLARATION", "OUTCOME", "SINCE", "REASON"}, w.narrowRow
 	if wide {
-		head, row = []string{"UNIT", "DECLARATION", "GEN", "SCOPE", "LOAD", "ACTIVE", "ENABLED", "PID", "OUTCOME", "SINCE", "REASON"}, wideRow
+		head, row = []string{"UNIT", "DECLARATION", "GEN", "SCOPE", "LOAD", "ACTIVE", "ENABLED", "PID", "OUTCOME", "SINCE", "REASON"}, w.wideRow
 	}
 	rows := make([][]string, 0, len(st.Reports))
 	for _, r := range st.Reports {
@@ -53,13 +52,13 @@ func overview(w io.Writer, st host.Status, wide bool) {
 	fmt.Fprintln(w, tally(st.Reports))
 }
 
-func narrowRow(r *report.Report) []string {
-	return []string{string(r.Unit), r.Name, string(r.Outcome), ago(r.Since), text.Snip(reason(r), reasonWidth, "…")}
+func (w screen) narrowRow(r *report.Report) []string {
+	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), text.Snip(reason(r), reasonWidth, "…")}
 }
 
-func wideRow(r *report.Report) []string {
+func (w screen) wideRow(r *report.Report) []string {
 	return []string{string(r.Unit), r.Name, fmt.Sprint(r.Generation), string(r.Scope), dash(string(r.State.Load)), dash(state(r.State)),
-		dash(r.State.Enabled), pid(r.State), string(r.Outcome), ago(r.Since), reason(r)}
+		dash(r.State.Enabled), pid(r.State), string(r.Outcome), w.ago(r.Since), reason(r)}
 }
 
 // tally counts the outcomes.
@@ -68,7 +67,11 @@ func tally(reports []*report.Report) string {
 	for _, r := range reports {
 		n[r.Outcome]++
 	}
-	if n[report.Converged] == len(reports) {
+	switch {
+	case n[report.Converged] < len(reports):
+	case len(reports) == 1:
+		return "1 declared, converged"
+	default:
 		return fmt.Sprintf("%d declared, all converged", len(reports))
 	}
 	var parts []string

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,7 @@ type Options struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Version  string
+	Now      func() time.Time // the clock of "since when"; nil: time.Now
 }
 
 // errNotWanted ends a command whose answer was given, and was not a good one.
@@ -48,6 +50,9 @@ type usageError struct {
 
 // Main runs one command line and returns its exit code.
 func Main(ctx context.Context, o Options) int {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	root := newRoot(o)
 	root.SetArgs(o.Args)
 	root.SetIn(o.In)
@@ -103,6 +108,8 @@ func newRoot(o Options) *cobra.Command {
 	root.Flags().Lookup("version").Usage = "print the version"
 	root.AddCommand(newHost(o), newCompletion(), newVersion(o))
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultHelpCmd()
 	dress(root)
 	return root
 }
