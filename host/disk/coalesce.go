@@ -35,12 +35,15 @@ func (b *burst) empty() bool { return len(b.paths) == 0 && !b.all }
 type coalescer struct {
 	quiet, most time.Duration
 	tell        func(burst)
+	concerns    func(path string) bool
+	// arm makes the watches anew, when the set has changed and before each burst
+	// is told, so that a folder that has come is watched before somebody is sent
+	// to look into it.
+	arm func(*burst)
 }
 
-// run ends with ctx, or when events is closed. It calls arm at once, when changed
-// has a value and before each burst is told, so that a folder that has come is
-// watched before somebody is sent to look into it.
-func (c *coalescer) run(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, changed <-chan struct{}, arm func(*burst)) {
+// run ends with ctx, or when events is closed.
+func (c *coalescer) run(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, changed <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
@@ -53,19 +56,19 @@ func (c *coalescer) run(ctx context.Context, events <-chan fsnotify.Event, errs 
 			if !ok {
 				return
 			}
-			if ours(e.Name) {
+			if !c.concerns(e.Name) {
 				continue
 			}
 			b.add(e.Name)
 		case <-errs: // an overflow, or trouble with the kernel
 			b.all = true
 		case <-changed:
-			arm(&b)
+			c.arm(&b)
 			if b.empty() {
 				continue
 			}
 		case <-timer.C:
-			arm(&b)
+			c.arm(&b)
 			c.tell(b)
 			b = burst{}
 			continue

@@ -77,23 +77,23 @@ func (s *search) conf(c *confs, in, name string) {
 }
 
 // variants returns the names whose drop-in folders count for a unit, most
-// specific first: itself, its template, and what stands before each dash of its
-// prefix.
+// specific first: itself and its template, then the same for what stands before
+// each dash of its prefix.
 func variants(name string) []string {
-	all := []string{name}
-	n := unit.Name(name)
-	if n.IsInstance() {
-		all = append(all, variants(string(n.Template()))...)
+	var all []string
+	for {
+		n := unit.Name(name)
+		all = append(all, name)
+		if n.IsInstance() {
+			all = append(all, string(n.Template()))
+		}
+		prefix := n.Prefix()
+		dash := strings.LastIndexByte(strings.TrimSuffix(prefix, "-"), '-')
+		if dash < 0 {
+			return all
+		}
+		name = prefix[:dash+1] + strings.TrimPrefix(name, prefix)
 	}
-	prefix := n.Prefix()
-	dash := strings.LastIndexByte(prefix, '-')
-	if dash >= 0 && dash == len(prefix)-1 {
-		dash = strings.LastIndexByte(prefix[:dash], '-')
-	}
-	if dash < 0 {
-		return all
-	}
-	return append(all, variants(prefix[:dash+1]+strings.TrimPrefix(name, prefix))...)
 }
 
 // read returns what systemd reads at the path of a fragment or drop-in: a

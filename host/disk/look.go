@@ -54,9 +54,10 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 // unit looks at one unit.
 func (l *look) unit(q plan.Query) plan.Disk {
 	u := &one{look: l, q: q, d: plan.Disk{At: make(map[string]plan.Entry)}}
-	u.d.Fragment = l.now.fragment(q.Unit)
+	var gone bool
+	u.d.Fragment, gone = l.now.fragment(q.Unit)
 	names := l.now.names(q.Unit, u.d.Fragment)
-	if u.d.Fragment != "" || !needsFragment(q.Unit) {
+	if hasDropIns(q, u.d.Fragment, gone) {
 		u.d.DropIns = l.now.dropins(names)
 	}
 	u.d.Mask = u.mask()
@@ -77,14 +78,19 @@ func (l *look) unit(q plan.Query) plan.Disk {
 	return u.d
 }
 
-// needsFragment reports whether systemd takes a unit of this type for missing
-// when it has no fragment, and then does not look for drop-ins.
-func needsFragment(n unit.Name) bool {
-	switch n.Type() {
-	case "target", "slice", "device", "mount", "swap", "scope":
+// hasDropIns reports whether systemd looks for drop-ins of a unit: most have to
+// have a fragment, and some are made of something else.
+func hasDropIns(q plan.Query, fragment string, gone bool) bool {
+	if gone {
 		return false
 	}
-	return true
+	switch q.Unit.Type() {
+	case "slice", "device", "scope":
+		return true
+	case "mount", "swap": // it exists, and nobody wrote a unit for it
+		return fragment != "" || q.Status.Load == unit.Loaded && q.Status.Fragment == ""
+	}
+	return fragment != ""
 }
 
 // one is one unit of a look.
@@ -114,7 +120,7 @@ func (u *one) mask() string {
 	if p == "" || !u.now.through(p).null {
 		return ""
 	}
-	wins := u.then.fragment(u.q.Unit)
+	wins, _ := u.then.fragment(u.q.Unit)
 	if path.Dir(p) != u.o.ConfigDir && wins != p && u.q.Service != nil && u.q.Service.Content != nil {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stead/host/plan"
 	"stead/host/unit"
 )
 
@@ -113,7 +114,7 @@ func (s *search) readLink(p string) linked {
 	if !inside {
 		return linked{own: true}
 	}
-	if mayAlias(path.Base(p), path.Base(to)) {
+	if path.Base(p) != path.Base(to) && mayAlias(path.Base(p), path.Base(to)) {
 		return linked{alias: path.Base(to)}
 	}
 	return linked{}
@@ -142,8 +143,21 @@ func mayAlias(from, to string) bool {
 }
 
 // fragment returns the path of the file that the manager would load the unit
-// from, "" when there is none. A mask is a fragment.
-func (s *search) fragment(n unit.Name) string {
+// from, "" when there is none. A mask is a fragment. A link to nothing is none;
+// gone then tells that it hides all that comes later in the search path.
+func (s *search) fragment(n unit.Name) (p string, gone bool) {
+	if p = s.resolve(n); p == "" && n.IsInstance() {
+		p = s.resolve(n.Template())
+	}
+	if p != "" && s.read(p).entry.Kind == plan.Absent {
+		return "", true
+	}
+	return p, false
+}
+
+// resolve follows aliases from n to a fragment. An instance without an entry of
+// its own goes by its template from there on.
+func (s *search) resolve(n unit.Name) string {
 	for range followMax {
 		p, alias := s.id(string(n))
 		if p == "" && alias == "" && n.IsInstance() {
@@ -152,40 +166,45 @@ func (s *search) fragment(n unit.Name) string {
 		if alias == "" {
 			return p
 		}
-		next, err := unit.ParseName(alias)
-		if err != nil {
-			return ""
-		}
-		if next.IsTemplate() && n.IsInstance() {
-			next = next.WithInstance(n.Instance())
-		}
-		n = next
+		n = unit.Name(alias)
 	}
 	return ""
 }
 
 // names returns all names of the unit that n is loaded as, the primary one
-// first.
+// first. Those that lead to a mask do not know of each other.
 func (s *search) names(n unit.Name, fragment string) []unit.Name {
-	id, base := n, path.Base(fragment)
-	if f, err := unit.ParseName(base); err == nil && fragment != "" {
-		if id = f; f.IsTemplate() && n.Instance() != "" {
-			id = f.WithInstance(n.Instance())
-		}
+	if fragment == "" {
+		return []unit.Name{n}
 	}
-	all := []unit.Name{id}
+	base := path.Base(fragment)
+	var all []unit.Name
 	add := func(m unit.Name) {
 		if !slices.Contains(all, m) {
 			all = append(all, m)
 		}
 	}
+	id := unit.Name(base)
+	if id.IsTemplate() && n.Instance() != "" {
+		id = id.WithInstance(n.Instance())
+	}
+	// An instance that has a file of its own beside its template's is not the
+	// primary name of those who come by the template, and neither is one that the
+	// template masks; its drop-ins count for them.
+	own, gone := s.fragment(id)
+	if own == fragment && !(id.IsInstance() && s.read(fragment).null) {
+		add(id)
+	}
 	add(n)
+	if !gone {
+		add(id)
+	}
 	for _, alias := range s.aliasesOf(base) {
 		a := unit.Name(alias)
 		if a.IsTemplate() && n.IsInstance() {
 			a = a.WithInstance(n.Instance())
 		}
-		if a.Instance() == n.Instance() && s.fragment(a) == fragment {
+		if to, _ := s.fragment(a); a.Instance() == n.Instance() && to == fragment {
 			add(a)
 		}
 	}
@@ -207,7 +226,11 @@ func (s *search) aliasesOf(base string) []string {
 				if err != nil || s.link(p+"/"+name).alias == "" {
 					continue
 				}
-				if to := path.Base(s.fragment(n)); to != name && !slices.Contains(s.aliases[to], name) {
+				p, _ := s.fragment(n)
+				if p == "" || s.read(p).null {
+					continue
+				}
+				if to := path.Base(p); to != name && !slices.Contains(s.aliases[to], name) {
 					s.aliases[to] = append(s.aliases[to], name)
 				}
 			}

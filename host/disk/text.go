@@ -10,13 +10,13 @@ import (
 // text reads what the unit's files say when what is declared is in place, and
 // returns it.
 func (u *one) text() unit.File {
-	fragment := u.then.fragment(u.q.Unit)
+	fragment, gone := u.then.fragment(u.q.Unit)
 	var f unit.File
 	var files []unit.File
 	if fragment != "" {
 		f = u.then.read(fragment).text
 	}
-	if fragment != "" || !needsFragment(u.q.Unit) {
+	if hasDropIns(u.q, fragment, gone) {
 		for _, p := range u.then.dropins(u.then.names(u.q.Unit, fragment)) {
 			files = append(files, u.then.read(p).text)
 		}

@@ -112,13 +112,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	defer n.Close() //nolint:errcheck // nothing is lost
 	a := &armed{n: n, log: w.o.Logger, dirs: make(map[string]fs.FileInfo)}
-	l := &coalescer{quiet: w.o.Quiet, most: w.o.Most, tell: w.tell}
-	l.run(ctx, n.Events, n.Errors, w.change, func(b *burst) {
+	l := &coalescer{quiet: w.o.Quiet, most: w.o.Most, tell: w.tell, concerns: a.concerns, arm: func(b *burst) {
 		w.mu.Lock()
 		want := slices.Clone(w.want)
 		w.mu.Unlock()
 		a.arm(want, b)
-	})
+	}}
+	l.run(ctx, n.Events, n.Errors, w.change)
 	return nil
 }
 
@@ -127,12 +127,34 @@ type armed struct {
 	n      *fsnotify.Watcher
 	log    *slog.Logger
 	dirs   map[string]fs.FileInfo // watched folders, as they were when the watch began
+	wanted map[string]bool
 	failed bool
+}
+
+// concerns reports whether a change of p matters: p is an entry of a wanted
+// folder, such a folder itself, or one above it.
+func (a *armed) concerns(p string) bool {
+	if strings.HasPrefix(filepath.Base(p), tmpPrefix) {
+		return false // our own, on its way
+	}
+	if a.wanted[filepath.Dir(p)] || a.wanted[p] {
+		return true
+	}
+	for d := range a.wanted {
+		if strings.HasPrefix(d, p+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // arm makes the watches those that want asks for. A folder that begins to be
 // watched, or is another one than before, may have changed unseen: it goes into b.
 func (a *armed) arm(want []string, b *burst) {
+	a.wanted = make(map[string]bool, len(want))
+	for _, d := range want {
+		a.wanted[filepath.Clean(d)] = true
+	}
 	need := make(map[string]bool, len(want))
 	for _, d := range want {
 		if d = nearest(d); d != "" {
@@ -146,9 +168,13 @@ func (a *armed) arm(want []string, b *burst) {
 		}
 	}
 	var failed error
+	listed := make(map[string]bool, len(need))
+	for _, d := range a.n.WatchList() {
+		listed[d] = true
+	}
 	for d := range need {
 		st, err := os.Stat(d)
-		if was := a.dirs[d]; err == nil && was != nil && os.SameFile(was, st) && slices.Contains(a.n.WatchList(), d) {
+		if was := a.dirs[d]; err == nil && was != nil && os.SameFile(was, st) && listed[d] {
 			continue
 		}
 		_ = a.n.Remove(d)
@@ -183,6 +209,3 @@ func nearest(dir string) string {
 		}
 	}
 }
-
-// ours reports whether a path is a temporary file of stead's.
-func ours(p string) bool { return strings.HasPrefix(filepath.Base(p), tmpPrefix) }
