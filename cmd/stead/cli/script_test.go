@@ -27,43 +27,41 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 // rights, and on a machine without systemd.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"stead":         stead,
-		"stead-user":    func() { becomeUser(); stead() },
-		"stead-nowhere": func() { hideSystemd(); stead() },
+		"stead":         func() { os.Exit(stead(nil)) },
+		"stead-user":    func() { os.Exit(stead(becomeUser())) },
+		"stead-nowhere": func() { os.Exit(stead(hideSystemd())) },
 	})
 }
 
-// stead is main with a version and a clock of the script's.
-func stead() {
+// stead is main with a version and a clock of the script's. With an error of the
+// preparation it ends with a code that is none of stead's.
+func stead(err error) int {
+	if err != nil {
+		os.Stderr.WriteString("stand-in: " + err.Error() + "\n")
+		return 99
+	}
 	o := cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: "1.2.3"}
 	if at, err := time.Parse(time.RFC3339, os.Getenv("NOW")); err == nil {
 		o.Now = func() time.Time { return at }
 	}
-	os.Exit(cli.Main(context.Background(), o))
+	return cli.Main(context.Background(), o)
 }
 
-// must ends the process that stands in for stead when it cannot be what it is to
-// be: the script fails by the exit code.
-func must(err error) {
-	if err != nil {
-		os.Stderr.WriteString("stand-in: " + err.Error() + "\n")
-		os.Exit(99)
-	}
-}
-
-func becomeUser() {
+func becomeUser() error {
 	const nobody = 65534
-	must(syscall.Setgroups(nil))
-	must(syscall.Setgid(nobody))
-	must(syscall.Setuid(nobody))
+	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
 }
 
 // hideSystemd mounts an empty folder over /run, which this process alone sees.
-func hideSystemd() {
+func hideSystemd() error {
 	runtime.LockOSThread()
-	must(syscall.Unshare(syscall.CLONE_NEWNS))
-	must(syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
-	must(syscall.Mount("none", "/run", "tmpfs", 0, ""))
+	if err := syscall.Unshare(syscall.CLONE_NEWNS); err != nil {
+		return err
+	}
+	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	return syscall.Mount("none", "/run", "tmpfs", 0, "")
 }
 
 func TestScripts(t *testing.T) {
