@@ -24,10 +24,8 @@ import (
 
 	"stead/host/disk"
 	"stead/host/fault"
-	"stead/host/folder"
 	"stead/host/journal"
 	"stead/host/ledger"
-	"stead/host/plan"
 	"stead/host/reconcile"
 	"stead/host/systemd"
 	"stead/host/unit"
@@ -125,12 +123,22 @@ func (h *Host) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	manager, err := systemd.New(systemd.Options{Scope: unit.System, Logger: h.log})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	manager := systemd.New(systemd.Options{Scope: unit.System, Logger: h.log})
 	group.Go(func() error { return manager.Run(ctx) })
+	group.Go(func() error { return h.serve(ctx, manager, book, state) })
+	return group.Wait()
+}
+
+// serve builds the loop on a manager that answers, and runs it with all that
+// feeds it.
+func (h *Host) serve(ctx context.Context, manager *systemd.Manager, book *ledger.Ledger, state ledger.State) error {
 	path, err := h.meet(ctx, manager)
 	if err != nil {
-		return errors.Join(ignore(err), group.Wait())
+		return err
 	}
 	d, err := h.openDisk(path)
 	if err != nil {
@@ -145,15 +153,19 @@ func (h *Host) keep(ctx context.Context) error {
 		Adviser: adviser{journal.Reader{Scope: unit.System}}, Clock: clock(h.boot), Logger: h.log,
 		Memories: state.Memories(unit.System), Memory: state.Managers[unit.System], Point: h.o.Point,
 	})
+	k, err := newKeeper(h, book, loop, state)
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	h.loop = loop
 	h.mu.Unlock()
-	k := newKeeper(h, book, loop, state)
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return k.run(ctx) })
 	group.Go(func() error { return watchdog(ctx, loop) })
-	group.Go(func() error { return h.announce(ctx, loop) })
+	group.Go(func() error { return h.announce(ctx, k.read, loop) })
 	return group.Wait()
 }
 
@@ -193,12 +205,16 @@ func (h *Host) openDisk(path []string) (*disk.Disk, error) {
 		Specifiers: specifiers, Logger: h.log})
 }
 
-// announce says that the host serves, when everything declared was looked at.
-func (h *Host) announce(ctx context.Context, loop *reconcile.Loop) error {
+// announce says that the host serves, when the folder was read and what is
+// declared was looked at.
+func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconcile.Loop) error {
 	select {
-	case <-loop.Looked():
+	case <-read:
 	case <-ctx.Done():
 		return nil
+	}
+	if err := loop.Alive(ctx); err != nil {
+		return ignore(err)
 	}
 	ready(fmt.Sprintf("%d units are declared", len(loop.Reports())))
 	<-ctx.Done()
@@ -228,6 +244,3 @@ type adviser struct{ journal.Reader }
 func (adviser) Verify(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
 	return verify.Run(ctx, files)
 }
-
-var _ plan.Clock
-var _ = folder.Options{}

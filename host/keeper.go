@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -22,8 +21,6 @@ import (
 const (
 	// reread is how often the folder is read although nothing was heard of it.
 	reread = 5 * time.Minute
-	// unsettled is how soon a folder that is being written to is read again.
-	unsettled = 250 * time.Millisecond
 	// grace is how long a declaration must have been gone from a folder, which
 	// is otherwise quiet, before that counts as withdrawn: editors and copies
 	// take files away for a moment.
@@ -42,9 +39,10 @@ type keeper struct {
 	host     *Host
 	book     *ledger.Ledger
 	loop     declarer
-	source   *folder.Folder
+	source   *folder.Source
 	accepted map[string]held
 	missing  map[string]time.Time // declarations not in the folder, since when
+	read     chan struct{}        // closed when the folder was read once
 }
 
 // held is an accepted declaration. Its service is nil when what was accepted
@@ -54,9 +52,13 @@ type held struct {
 	service *shape.Service
 }
 
-func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) *keeper {
-	k := &keeper{host: h, book: book, loop: loop, accepted: make(map[string]held), missing: make(map[string]time.Time),
-		source: folder.New(folder.Options{Dir: h.o.Folder, Logger: h.log})}
+func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) (*keeper, error) {
+	source, err := folder.New(folder.Options{Dir: h.o.Folder, Logger: h.log})
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{host: h, book: book, loop: loop, source: source, accepted: make(map[string]held), missing: make(map[string]time.Time),
+		read: make(chan struct{})}
 	for name, id := range state.Declarations {
 		s, err := shape.FromCanonical(id.Body)
 		if err != nil {
@@ -64,7 +66,7 @@ func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) 
 		}
 		k.accepted[name] = held{id: id, service: s}
 	}
-	return k
+	return k, nil
 }
 
 // run hands over what was accepted before, then follows the folder.
@@ -92,6 +94,11 @@ func (k *keeper) follow(ctx context.Context) error {
 		if err != nil {
 			return ignore(err)
 		}
+		select {
+		case <-k.read:
+		default:
+			close(k.read)
+		}
 		timer.Reset(next)
 	}
 }
@@ -106,14 +113,10 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	switch {
 	case err != nil:
 		trouble = err.Error()
-	case r.Unsettled:
-		return unsettled, nil
-	case r.Kind == folder.Missing:
-		trouble = "the folder is missing, which withdraws nothing"
-	case r.Kind == folder.Empty && len(k.accepted) > 0:
-		trouble = "the folder holds no declaration file, which withdraws nothing; a file with only a comment declares nothing on purpose"
-	case len(r.Problems) > 0:
-		trouble = fmt.Sprintf("%d problems, nothing of this reading was accepted", len(r.Problems))
+	case r.Kind == folder.Unsettled:
+		return reread, nil // the source wakes when it is worth another look
+	case r.Kind != folder.OK:
+		trouble = refusals[r.Kind]
 		for _, p := range r.Problems {
 			problems = append(problems, p.String())
 		}
@@ -171,6 +174,13 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	k.host.source.Accepted = now
 	k.host.mu.Unlock()
 	return wait, k.loop.Declare(ctx, k.set())
+}
+
+// refusals say why a reading was not taken over.
+var refusals = map[folder.Kind]string{
+	folder.Missing: "the folder is missing, which withdraws nothing",
+	folder.Empty:   "the folder holds no declaration file, which withdraws nothing",
+	folder.Bad:     "it has mistakes, and nothing of this reading was accepted",
 }
 
 // taken reports whether another declaration has the unit of old now: a
@@ -238,23 +248,16 @@ func (k *keeper) tell(trouble string, problems []string) {
 // Check reads a folder of declarations as a host would and returns what it
 // declares, or all that is wrong with it. It needs no rights but to read.
 func Check(ctx context.Context, dir string, log *slog.Logger) ([]*shape.Service, error) {
-	f := folder.New(folder.Options{Dir: dir, Logger: log})
-	for {
-		r, err := f.Read(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case r.Kind == folder.Missing:
-			return nil, fault.New(fault.NotFound, "read declarations", dir, fmt.Errorf("there is no such folder"))
-		case len(r.Problems) > 0:
-			return nil, r.Problems.Err()
-		case !r.Unsettled:
-			return r.Services, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(unsettled):
-		}
+	source, err := folder.New(folder.Options{Dir: dir, Logger: log})
+	if err != nil {
+		return nil, err
 	}
+	r, err := source.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.Kind != folder.OK {
+		return nil, r.Problems.Err()
+	}
+	return r.Services, nil
 }

@@ -128,7 +128,7 @@ func (t Track) See(in Input) Track {
 	t = t.count(in.Status, now)
 	t = t.drift(in)
 	t = t.judge(in)
-	if t.Fought > 0 && t.free(now) && now.After(t.quietAt()) {
+	if t.Fought > 0 && t.free(now) && !now.Before(t.quietAt()) {
 		t.Fought, t.Undone = 0, nil
 	}
 	return t

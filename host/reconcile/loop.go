@@ -115,17 +115,16 @@ type Loop struct {
 	memory plan.Manager
 	saved  plan.Manager // as the ledger has it
 
-	begun      bool      // a set was taken in
-	fullAt     time.Time // of the next full look
-	passAt     time.Time // no pass before; spaces passes while many jobs run
-	unreach    int       // failed looks in a row
-	reloads    reloads
-	watched    bool // the set of watched folders must be made anew
-	side       side
-	declare    chan Set
-	asks       chan chan struct{}
-	snapshot   atomic.Pointer[[]*report.Report]
-	everLooked chan struct{}
+	begun    bool      // a set was taken in
+	fullAt   time.Time // of the next full look
+	passAt   time.Time // no pass before; spaces passes while many jobs run
+	unreach  int       // failed looks in a row
+	reloads  reloads
+	watched  bool // the set of watched folders must be made anew
+	side     side
+	declare  chan Set
+	asks     chan chan struct{}
+	snapshot atomic.Pointer[[]*report.Report]
 }
 
 // New checks o and returns a loop that holds what the ledger remembers and
@@ -139,12 +138,11 @@ func New(o Options) *Loop {
 	}
 	l := &Loop{
 		o: o, memory: o.Memory, saved: o.Memory,
-		units:      make(map[unit.Name]*managed),
-		owners:     make(map[string]*managed),
-		ids:        make(map[unit.Name][]*managed),
-		declare:    make(chan Set),
-		asks:       make(chan chan struct{}),
-		everLooked: make(chan struct{}),
+		units:   make(map[unit.Name]*managed),
+		owners:  make(map[string]*managed),
+		ids:     make(map[unit.Name][]*managed),
+		declare: make(chan Set),
+		asks:    make(chan chan struct{}),
 	}
 	l.side.done = make(chan advice, 1)
 	for _, m := range o.Memories {
@@ -171,10 +169,9 @@ func (l *Loop) Declare(ctx context.Context, set Set) error {
 // shared and must not be changed.
 func (l *Loop) Reports() []*report.Report { return *l.snapshot.Load() }
 
-// Looked is closed when the first set has been looked at.
-func (l *Loop) Looked() <-chan struct{} { return l.everLooked }
-
-// Alive returns nil when the loop answers before ctx ends.
+// Alive returns nil when the loop answers before ctx ends. It answers between
+// turns, so a set that was declared before has been looked at, unless the
+// manager does not answer.
 func (l *Loop) Alive(ctx context.Context) error {
 	ask := make(chan struct{})
 	select {

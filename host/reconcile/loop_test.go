@@ -23,7 +23,7 @@ func TestADeclaredUnitIsWrittenEnabledAndStarted(t *testing.T) {
 	inRig(t, func(r *rig) {
 		web := service("web", "/bin/sleep infinity")
 		r.declare(web)
-		r.after(300 * time.Millisecond).outcome("web.service", report.Waiting, report.Settling)
+		r.after(300*time.Millisecond).outcome("web.service", report.Waiting, report.Settling)
 		r.after(time.Second).outcome("web.service", report.Converged, "")
 		require.Equal(t, *web.Content, r.read("web.service"))
 		to, err := os.Readlink(filepath.Join(r.etc, link))
@@ -54,7 +54,7 @@ func TestAQuietMinuteAsksTheManagerNothing(t *testing.T) {
 			*s.Content = "[Service]\nType=oneshot\nExecStart=/bin/true\n"
 			s.Enabled = nil
 		}))
-		r.after(10 * time.Second).outcome("web.service", report.Converged, "")
+		r.after(10*time.Second).outcome("web.service", report.Converged, "")
 		r.outcome("once.service", report.Converged, "")
 		before := r.fake.Calls()
 		r.after(time.Minute)
@@ -96,7 +96,7 @@ func TestADeletedUnitFileComesBackAndTheUnitGoesOn(t *testing.T) {
 		r.after(2 * time.Second)
 		require.NoError(t, os.Remove(filepath.Join(r.etc, "web.service")))
 		r.watch.saw(filepath.Join(r.etc, "web.service"))
-		r.after(2 * time.Second).outcome("web.service", report.Converged, "")
+		r.after(2*time.Second).outcome("web.service", report.Converged, "")
 		require.Equal(t, *web.Content, r.read("web.service"))
 	})
 }
@@ -106,7 +106,7 @@ func TestChangedContentRestartsOnce(t *testing.T) {
 		r.declare(service("web", "/bin/sleep infinity"))
 		r.after(2 * time.Second)
 		r.declare(service("web", "/bin/sleep 100000"))
-		r.after(3 * time.Second).outcome("web.service", report.Converged, "")
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
 		require.Equal(t, 1, count(r.fake.Log(), "try-restart web.service"), r.fake.Log())
 		r.after(10 * time.Minute)
 		require.Equal(t, 1, count(r.fake.Log(), "try-restart web.service"))
@@ -159,7 +159,7 @@ func TestOneBrokenUnitHoldsNobodyUp(t *testing.T) {
 func TestWithdrawalLeavesNothing(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.declare(service("web", "/bin/sleep infinity", func(s *shape.Service) { s.DropIns = map[string]string{"10-a.conf": "[Service]\nEnvironment=A=1\n"} }))
-		r.after(2 * time.Second).outcome("web.service", report.Converged, "")
+		r.after(2*time.Second).outcome("web.service", report.Converged, "")
 		r.declare()
 		r.after(5 * time.Second)
 		require.Empty(t, r.loop.Reports())
@@ -182,7 +182,7 @@ func TestWithdrawalPutsBackWhatStoodThere(t *testing.T) {
 		r.fake.Enqueue(t.Context(), []unit.JobRequest{{Name: "web.service", Type: unit.StartJob}})
 		r.after(time.Second)
 		r.declare(service("web", "/bin/sleep infinity"))
-		r.after(3 * time.Second).outcome("web.service", report.Converged, "")
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
 		r.declare()
 		r.after(5 * time.Second)
 		require.Equal(t, old, r.read("web.service"))
@@ -239,7 +239,7 @@ func TestAFightIsReportedAndSlowedDown(t *testing.T) {
 		}
 		r.outcome("web.service", report.Contested, "")
 		require.Less(t, count(r.fake.Log(), "start web.service"), 7)
-		r.after(10 * time.Minute).outcome("web.service", report.Converged, "")
+		r.after(10*time.Minute).outcome("web.service", report.Converged, "")
 		require.Equal(t, unit.Active, r.active("web.service"))
 	})
 }

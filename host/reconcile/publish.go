@@ -33,7 +33,7 @@ func (l *Loop) report(m *managed) {
 			r.Since = old.Since
 		}
 		if old.Outcome != r.Outcome || old.Reason != r.Reason {
-			l.o.Logger.Info("outcome", "scope", l.o.Scope, "unit", m.name, "declaration", r.Name,
+			l.say(r)("outcome", "scope", l.o.Scope, "unit", m.name, "declaration", r.Name,
 				"outcome", r.Outcome, "reason", r.Reason, "text", r.Text)
 		}
 	} else {
@@ -46,6 +46,15 @@ func (l *Loop) report(m *managed) {
 		m.lines, m.linesFor = nil, ""
 	}
 	m.rep = r
+}
+
+// say chooses how loud an outcome is logged: what passes by itself within
+// moments is for debugging.
+func (l *Loop) say(r *report.Report) func(string, ...any) {
+	if r.Outcome == report.Waiting && (r.Reason == report.Settling || r.Reason == report.Starting || r.Reason == report.Stopping) {
+		return l.o.Logger.Debug
+	}
+	return l.o.Logger.Info
 }
 
 // since is, at first sight, how long a unit that is right has been so.
@@ -101,23 +110,14 @@ func enabled(m *managed) string {
 func (l *Loop) publish() {
 	now := l.now()
 	all := make([]*report.Report, 0, len(l.units))
-	looked := true
 	for _, m := range l.units {
 		if m.rep == nil {
 			m.rep = pending(l, m, now)
 		}
-		looked = looked && (!m.looked.IsZero() || m.decl == nil)
 		all = append(all, m.rep)
 	}
 	slices.SortFunc(all, func(a, b *report.Report) int { return cmp.Compare(a.Unit, b.Unit) })
 	l.snapshot.Store(&all)
-	if looked {
-		select {
-		case <-l.everLooked:
-		default:
-			close(l.everLooked)
-		}
-	}
 }
 
 func pending(l *Loop, m *managed, now time.Time) *report.Report {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"stead/host/disk"
+	diskpkg "stead/host/disk"
 	"stead/host/plan"
 	"stead/host/report"
 	"stead/host/shape"
@@ -62,7 +62,7 @@ func (r *rig) clock() plan.Clock {
 
 // start makes and runs a loop from what the book remembers, as a host does.
 func (r *rig) start() {
-	d, err := disk.New(disk.Options{ConfigDir: r.etc, UnitPath: []string{r.etc, r.lib}, Kept: filepath.Join(filepath.Dir(r.etc), "kept"), Logger: slog.New(slog.DiscardHandler)})
+	d, err := diskpkg.New(diskpkg.Options{ConfigDir: r.etc, UnitPath: []string{r.etc, r.lib}, Kept: filepath.Join(filepath.Dir(r.etc), "kept"), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(r.t, err)
 	r.watch = &watch{wake: make(chan struct{}, 1)}
 	memories, manager := r.book.load()
@@ -260,5 +260,5 @@ func (w *watch) saw(path string) {
 
 type silent struct{}
 
-func (silent) Lines(context.Context, []unit.Name) map[unit.Name][]string { return nil }
+func (silent) Lines(context.Context, []unit.Name) map[unit.Name][]string           { return nil }
 func (silent) Verify(context.Context, map[unit.Name]string) map[unit.Name][]string { return nil }
