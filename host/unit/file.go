@@ -1,7 +1,6 @@
 package unit
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -36,12 +35,12 @@ type assignment struct{ section, key, value string }
 // stops reading it stops too and says so in Broken. Sections and keys are kept
 // whether systemd knows them or not, in their order; names are case-sensitive.
 func ParseFile(data []byte) File {
-	r := reader{rest: data}
+	r := reader{rest: string(data)}
 	for r.file.Broken == "" && r.next() {
 		r.physical()
 	}
-	if r.continued && r.file.Broken == "" {
-		r.logical(r.pending)
+	if r.pending != nil && r.file.Broken == "" {
+		r.logical(string(r.pending))
 	}
 	return r.file
 }
@@ -49,11 +48,10 @@ func ParseFile(data []byte) File {
 // reader walks through the lines of one file.
 type reader struct {
 	file      File
-	rest      []byte
+	rest      string
 	line      int    // number of the current line
 	text      string // the current line, without its end
-	pending   string // of a continued line: what stands before the current one
-	continued bool
+	pending   []byte // of a continued line: what stands before the current one; nil when there is none
 	sawBOM    bool
 	section   string
 	inSection bool
@@ -76,15 +74,14 @@ func (r *reader) next() bool {
 		return false
 	}
 	r.line++
-	n := bytes.IndexAny(r.rest, "\n\r\x00")
+	n := strings.IndexAny(r.rest, "\n\r\x00")
 	if n < 0 {
-		r.text, r.rest = string(r.rest), nil
+		r.text, r.rest = r.rest, ""
 		return true
 	}
-	r.text = string(r.rest[:n])
-	r.rest = r.rest[n:]
+	r.text, r.rest = r.rest[:n], r.rest[n:]
 	end := 1
-	for end < len(r.rest) && r.rest[end-1] != 0 && lineEnd(r.rest[end]) && bytes.IndexByte(r.rest[:end], r.rest[end]) < 0 {
+	for end < len(r.rest) && r.rest[end-1] != 0 && lineEnd(r.rest[end]) && strings.IndexByte(r.rest[:end], r.rest[end]) < 0 {
 		end++
 	}
 	r.rest = r.rest[end:]
@@ -109,13 +106,14 @@ func (r *reader) physical() {
 		r.broken("with the lines that it continues it has more than %d bytes, for which systemd refuses the whole file", LineMax)
 		return
 	}
-	whole := r.pending + r.text
-	if endsEscaped(whole) {
-		r.pending, r.continued = whole[:len(whole)-1]+" ", true
+	if endsEscaped(r.text) {
+		r.pending = append(append(r.pending, r.text[:len(r.text)-1]...), ' ')
 		return
 	}
-	r.pending, r.continued = "", false
-	r.logical(whole)
+	if r.pending != nil {
+		r.text, r.pending = string(append(r.pending, r.text...)), nil
+	}
+	r.logical(r.text)
 }
 
 const space = " \t\n\r"
