@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"slices"
 	"strings"
 
 	"stead/host/plan"
@@ -31,7 +32,24 @@ func (u *one) text() unit.File {
 	t.RemainAfter = yes(last(f, "Service", "RemainAfterExit"))
 	t.RefuseStart = yes(last(f, "Unit", "RefuseManualStart"))
 	t.RefuseStop = yes(last(f, "Unit", "RefuseManualStop"))
+	t.Conditions = conditions(f)
 	return f
+}
+
+// conditions lists the Condition…= lines in force; an empty one drops those of
+// its kind before it (systemd.unit(5)).
+func conditions(f unit.File) []string {
+	var lines []string
+	for key, value := range f.Entries("Unit") {
+		switch {
+		case !strings.HasPrefix(key, "Condition"):
+		case value == "":
+			lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, key+"=") })
+		default:
+			lines = append(lines, key+"="+value)
+		}
+	}
+	return lines
 }
 
 func last(f unit.File, section, key string) string {

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,7 +120,9 @@ func parse(in io.Reader) ([]string, error) {
 		if us, err := strconv.ParseInt(e.Time, 10, 64); err == nil {
 			at = time.UnixMicro(us).Format("15:04:05") + " "
 		}
-		lines = append(lines, at+clean(message(e.Message)))
+		if line := at + clean(message(e.Message)); !slices.Contains(lines, line) { // a definition that cannot be loaded says so at every look
+			lines = append(lines, line)
+		}
 	}
 	return lines, scan.Err()
 }

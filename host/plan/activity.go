@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"stead/host/report"
@@ -15,7 +16,7 @@ func activity(in Input, d *Decision) {
 		d.converge()
 		return
 	}
-	if in.Status.Job.ID != 0 && queued(in, d) {
+	if crashing(in, d) || in.Status.Job.ID != 0 && queued(in, d) {
 		return
 	}
 	switch ensure(in) {
@@ -80,11 +81,6 @@ func up(in Input, d *Decision) {
 	if refresh(in, d) {
 		return
 	}
-	if n, last := in.Track.risen(in.Clock.Wall, in.Service.Timeout); n >= 2 {
-		d.fail(report.CrashLoop, "it died and was restarted by systemd %d times within %s", n, in.Service.Timeout)
-		d.by(last.Add(in.Service.Timeout))
-		return
-	}
 	if in.Status.Active != unit.Active {
 		coming(in, d, report.Settling)
 		return
@@ -134,11 +130,26 @@ func activating(in Input, d *Decision) {
 		d.wait(report.Starting, "starting with its new definition")
 		return
 	}
-	if n, _ := in.Track.risen(in.Clock.Wall, in.Service.Timeout); st.Restarts > 0 || n > 0 {
-		d.fail(report.CrashLoop, "crash loop: %s; restarted by systemd %d times", ending(st), st.Restarts)
-	} else {
-		d.fail(report.CrashLoop, "crash loop: %s; systemd waits to restart it", ending(st))
+	d.fail(report.CrashLoop, "crash loop: %s; systemd waits to restart it", ending(st))
+}
+
+// crashing judges a unit that systemd has restarted twice within the budget,
+// whatever its state is at this moment: it runs in between, too.
+func crashing(in Input, d *Decision) bool {
+	if ensure(in) != shape.Running || in.Status.Active.Down() || in.Status.Job.ID != 0 && in.Status.Job.ID == in.Track.Job.ID {
+		return false
 	}
+	n, last := in.Track.risen(in.Clock.Wall, in.Service.Timeout)
+	if n < 2 || pending(in) {
+		return false
+	}
+	how := in.Track.ending
+	if how == "" {
+		how = "its process dies"
+	}
+	d.fail(report.CrashLoop, "crash loop: %s; restarted by systemd %d times within %s", how, n, in.Service.Timeout)
+	d.by(last.Add(in.Service.Timeout))
+	return true
 }
 
 // coming waits for a state that passes by itself, within the budget.
@@ -190,12 +201,13 @@ func whyStart(in Input) string {
 // whyDown states why a unit that was tried is down.
 func whyDown(in Input, d *Decision) {
 	st, t := in.Status, in.Track
-	for _, c := range st.Trouble.Unmet {
-		if !c.Assert {
-			d.wait(report.Condition, "%s is not met", c.Text)
-			return
+	if len(st.Trouble.Unmet) > 0 {
+		c := st.Trouble.Unmet[0]
+		if c.Assert {
+			d.fail(report.JobEnded, "%s is not met", c.Text)
+		} else {
+			d.wait(report.Condition, "%s", unmet(c, in.Disk.Text.Conditions))
 		}
-		d.fail(report.JobEnded, "%s is not met", c.Text)
 		return
 	}
 	switch {
@@ -206,6 +218,20 @@ func whyDown(in Input, d *Decision) {
 	default:
 		d.fail(report.Exited, "%s", ending(st))
 	}
+}
+
+// unmet names the condition that held a start back. systemd forgets which one it
+// was when nothing refers to the unit; then the lines of its files tell.
+func unmet(c unit.Condition, lines []string) string {
+	switch {
+	case c.Text != "":
+		return c.Text + " is not met"
+	case len(lines) == 1:
+		return lines[0] + " is not met"
+	case len(lines) > 1:
+		return "one of its conditions is not met: " + strings.Join(lines, ", ")
+	}
+	return "a condition is not met"
 }
 
 // oneshot converges a oneshot that has run, and says when that was not now.

@@ -100,8 +100,8 @@ func Definition(k Disk) string {
 // a flag that stays on after a reload is not obeyed twice.
 func NeedsReload(in Input) string {
 	st, k := in.Status, in.Disk
-	if in.OwesReload {
-		return "a reload is owed"
+	if in.Owes != "" {
+		return in.Owes
 	}
 	if in.Track.ReloadedFor == Definition(k) {
 		return ""

@@ -57,10 +57,11 @@ type Text struct {
 	Kind          TextKind
 	Type          string // Type= of [Service]; "" when unset
 	PIDFile       string
-	RemainAfter   bool // RemainAfterExit=
-	HasInstall    bool // its [Install] section asks for at least one link, or names Also=
-	RefuseStart   bool // RefuseManualStart=
-	RefuseStop    bool // RefuseManualStop=
+	RemainAfter   bool     // RemainAfterExit=
+	HasInstall    bool     // its [Install] section asks for at least one link, or names Also=
+	RefuseStart   bool     // RefuseManualStart=
+	RefuseStop    bool     // RefuseManualStop=
+	Conditions    []string // Condition…= lines in force
 	InstallErrors []string
 }
 

@@ -42,6 +42,7 @@ type Track struct {
 	rises       []rise // automatic restarts by systemd
 	restarts    uint32
 	restartsSet bool
+	ending      string // how its last run that went wrong ended
 
 	ReloadedFor string // the Definition that was on disk at the last reload
 }
@@ -124,6 +125,9 @@ func (t Track) See(in Input) Track {
 	s := tuple{in.Status.Load, in.Status.Active, in.Status.Sub, in.Status.Invocation}
 	if s != t.seen {
 		t.seen, t.at = s, changedAt(in)
+	}
+	if r := in.Status.Trouble.Result; r != "" && r != "success" {
+		t.ending = ending(in.Status)
 	}
 	t = t.count(in.Status, now)
 	t = t.drift(in)

@@ -146,7 +146,10 @@ func New(o Options) *Loop {
 	}
 	l.side.done = make(chan advice, 1)
 	for _, m := range o.Memories {
-		owes := o.Memory.OwesReload && o.Memory.Boot == o.Clock().Boot
+		owes := ""
+		if o.Memory.OwesReload && o.Memory.Boot == o.Clock().Boot {
+			owes = "its files were changed before the host was started anew"
+		}
 		l.units[m.Unit] = &managed{name: m.Unit, mem: m, owes: owes}
 	}
 	l.snapshot.Store(&[]*report.Report{})

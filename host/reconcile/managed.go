@@ -28,20 +28,21 @@ type managed struct {
 	dirty   bool
 	again   time.Time // look again by then
 	looked  time.Time
-	unsaved bool // mem differs from the ledger
-	owes    bool // files of its were changed, and the manager has not reloaded since
+	unsaved bool   // mem differs from the ledger
+	owes    string // why a reload is owed: its files were changed, and the manager has not reloaded since
 
 	rep      *report.Report
 	steps    []report.Step
 	kept     []string // where versions of somebody else's were kept
 	verified []string // warnings of systemd's verifier
 	lines    []string
+	words    string // in which systemd said why it cannot load the unit
 	linesFor string // what the lines were read for
 }
 
 func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
 	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner,
-		OwesReload: m.owes}
+		Owes: m.owes}
 	if m.decl != nil {
 		in.Service, in.Generation = m.decl.Service, m.decl.Generation
 	}
@@ -61,7 +62,7 @@ func (l *Loop) accept(set Set) {
 			l.units[m.name] = m
 		}
 		if m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation {
-			m.dirty = true
+			m.dirty, m.words = true, ""
 		}
 		m.decl = d
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name

@@ -39,11 +39,14 @@ func (l *Loop) report(m *managed) {
 	} else {
 		r.Since = since(m, now)
 	}
+	if r.Reason == report.BadUnit {
+		r.Text = m.loadText(r.Text)
+	}
 	if r.Outcome == report.Failed {
 		l.side.wantLines(m, r)
 		r.Lines = m.lines
 	} else if r.Outcome == report.Converged {
-		m.lines, m.linesFor = nil, ""
+		m.lines, m.linesFor, m.words = nil, "", ""
 	}
 	m.rep = r
 }

@@ -65,7 +65,7 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 	l.reloads = reloads{ended: now, took: took}
 	l.memory.OwesReload = false
 	for _, m := range l.units {
-		m.owes = false
+		m.owes = ""
 	}
 	for _, m := range waiting {
 		l.step(m, plan.Step{Action: plan.Reload, Reason: reasonOf(m)}, took, nil)

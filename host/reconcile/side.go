@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"stead/host/report"
@@ -84,6 +86,24 @@ func (s *side) wait() {
 	}
 }
 
+// refusal finds the line in which systemd says why it cannot load a unit.
+func refusal(m *managed, lines []string) string {
+	for _, l := range slices.Backward(lines) {
+		if _, words, ok := strings.Cut(l, string(m.name)+": "); ok && strings.Contains(words, "Refusing") {
+			return words
+		}
+	}
+	return ""
+}
+
+// loadText adds the words to a text that lacks them.
+func (m *managed) loadText(text string) string {
+	if m.words == "" || strings.Contains(text, m.words) {
+		return text
+	}
+	return text + " " + m.words
+}
+
 // advised puts what was found into the reports.
 func (l *Loop) advised(a advice) {
 	l.side.busy = false
@@ -93,6 +113,10 @@ func (l *Loop) advised(a advice) {
 			if m.rep.Outcome == report.Failed {
 				r := *m.rep
 				r.Lines = lines
+				if r.Reason == report.BadUnit {
+					m.words = refusal(m, lines)
+					r.Text = m.loadText(r.Text)
+				}
 				m.rep = &r
 			}
 		}

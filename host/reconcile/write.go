@@ -125,7 +125,7 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) {
 			w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
 		}
 		l.step(w.m, w.step, 0, err)
-		w.m.owes = true
+		w.m.owes = "its files changed"
 		if err == nil {
 			l.side.wantVerify(w.m)
 		} else {
