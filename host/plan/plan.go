@@ -81,7 +81,7 @@ type Input struct {
 	Track      Track
 	Clock      Clock
 	Owner      string // the declaration that owns the unit, when it is another one
-	OwesReload bool   // the manager owes a reload from an earlier pass
+	Owes       string // why the manager owes the unit a reload from an earlier act; "" when it does not
 }
 
 // Decision is what is to be done and how the declaration stands.

@@ -24,6 +24,10 @@ const (
 	// forkHold is how long a forking unit with a PID file may hold a reload up; a
 	// reload in that time makes systemd lose the file.
 	forkHold = 5 * time.Second
+	// gatherBound is how long units that are given back wait for others to stop
+	// before the reload that they share, and gatherStep how often they look.
+	gatherBound = 2 * time.Second
+	gatherStep  = 100 * time.Millisecond
 )
 
 // reload reloads the manager once for all units of the batch that wait for it,
@@ -42,6 +46,12 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 		return nil
 	}
 	now := l.now()
+	if l.gathering(batch, waiting, now) {
+		for _, m := range waiting {
+			m.again = now.Add(gatherStep)
+		}
+		return nil
+	}
 	if at := l.reloadAt(now); now.Before(at) {
 		for _, m := range waiting {
 			m.plan.Outcome, m.plan.Reason, m.plan.Text = report.Waiting, report.OwedReload, "the manager reloads again at "+at.Format("15:04:05.0")
@@ -71,6 +81,30 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 		l.step(m, plan.Step{Action: plan.Reload, Reason: reasonOf(m)}, took, nil)
 	}
 	return waiting
+}
+
+// gathering reports whether a reload that only units being given back wait for
+// can do with waiting a moment: others of them are about to stop, and then one
+// reload serves all.
+func (l *Loop) gathering(batch, waiting []*managed, now time.Time) bool {
+	for _, m := range waiting {
+		if m.decl != nil {
+			return false
+		}
+	}
+	for _, m := range batch {
+		for _, s := range m.plan.Steps {
+			if m.decl == nil && s.Action == plan.Stop {
+				return true
+			}
+		}
+	}
+	for _, m := range l.units {
+		if j := m.track.Job; m.decl == nil && j.ID != 0 && j.Type == unit.StopJob && now.Sub(j.At) < gatherBound {
+			return true
+		}
+	}
+	return false
 }
 
 func reasonOf(m *managed) string {
