@@ -192,7 +192,7 @@ func (s *search) names(n unit.Name, fragment string) []unit.Name {
 	// primary name of those who come by the template, and neither is one that the
 	// template masks; its drop-ins count for them.
 	own, gone := s.fragment(id)
-	if own == fragment && !(id.IsInstance() && s.read(fragment).null) {
+	if own == fragment && (base == string(id) || !s.read(fragment).null) {
 		add(id)
 	}
 	add(n)
