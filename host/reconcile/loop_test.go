@@ -269,3 +269,20 @@ func TestStepsTellWhatWasDoneAndWhy(t *testing.T) {
 		require.Equal(t, []string{"write", "link", "reload", "start"}, slices.Clip(did))
 	})
 }
+
+func TestOneReloadServesAllThatWaitForIt(t *testing.T) {
+	inRig(t, func(r *rig) {
+		var set []*shape.Service
+		for i := range 5 {
+			set = append(set, service(fmt.Sprintf("u%d", i), "/bin/sleep infinity"))
+		}
+		set[4].Ensure = shape.Unmanaged
+		r.declare(set...)
+		r.after(3 * time.Second)
+		before := r.fake.Calls()["Reload"]
+		r.declare()
+		r.after(3 * time.Second)
+		require.Empty(t, r.loop.Reports())
+		require.Equal(t, before+1, r.fake.Calls()["Reload"], "units that stop first and units that do not share one reload")
+	})
+}

@@ -32,6 +32,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 			m.track = m.track.Reloaded(m.disk)
 		}
 		l.decide(again)
+		batch = join(batch, again)
 	}
 	jobs, err := l.act(ctx, batch)
 	if err != nil {
@@ -45,6 +46,21 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		l.o.Logger.Info("pass", "scope", l.o.Scope, "units", len(batch), "writes", wrote, "jobs", jobs,
 			"took", l.now().Sub(start).Round(time.Microsecond))
 	}
+}
+
+// join adds to a batch the units that it lacks.
+func join(batch, more []*managed) []*managed {
+	in := make(map[*managed]bool, len(batch))
+	for _, m := range batch {
+		in[m] = true
+	}
+	for _, m := range more {
+		if !in[m] {
+			m.dirty, m.again = false, time.Time{}
+			batch = append(batch, m)
+		}
+	}
+	return batch
 }
 
 // look observes a batch in bulk, the manager first, then the disk.

@@ -30,9 +30,10 @@ const (
 	gatherStep  = 100 * time.Millisecond
 )
 
-// reload reloads the manager once for all units of the batch that wait for it,
-// and returns them; none when no reload is wanted or possible now. A reload that
-// is owed and not possible is asked for again by the units' next look.
+// reload reloads the manager once for all units that wait for it, those of
+// earlier batches too, and returns them; none when no reload is wanted or
+// possible now. A reload that is owed and not possible is asked for again by the
+// units' next look.
 func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 	var waiting []*managed
 	for _, m := range batch {
@@ -74,8 +75,13 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 	}
 	l.reloads = reloads{ended: now, took: took}
 	l.memory.OwesReload = false
-	for _, m := range l.units {
+	for _, m := range waiting {
 		m.owes = ""
+	}
+	for _, m := range l.units {
+		if m.owes != "" {
+			waiting, m.owes = append(waiting, m), ""
+		}
 	}
 	for _, m := range waiting {
 		l.step(m, plan.Step{Action: plan.Reload, Reason: reasonOf(m)}, took, nil)
@@ -113,7 +119,7 @@ func reasonOf(m *managed) string {
 			return s.Reason
 		}
 	}
-	return ""
+	return "its files changed"
 }
 
 // reloadAt is when the next reload may begin.
