@@ -101,8 +101,8 @@ func (c *call) pulledIn(in *info) (unit.Name, error) {
 	}
 	n := in.name.WithInstance(in.instance)
 	p := Problem{Owner: in.name, Object: string(n)}
-	if err := unit.CheckName(string(n)); err != nil {
-		p.Code, p.Text = BadName, "DefaultInstance=: "+err.Error()
+	if why := unit.CheckName(string(n)); why != nil {
+		p.Code, p.Text = BadName, "DefaultInstance=: "+why.Error()
 		c.report(p)
 		return "", nil
 	}

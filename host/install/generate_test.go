@@ -171,7 +171,8 @@ func (g *generator) text(n string) string {
 
 // line is one assignment of [Install], with oddities.
 func (g *generator) line(n string) string {
-	key, words := "", []string(nil)
+	var key string
+	var words []string
 	switch k := g.IntN(100); {
 	case k < 40:
 		key, words = "WantedBy", wanted

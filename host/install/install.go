@@ -7,8 +7,12 @@
 // and writes or removes them. Every rule in here was seen on a real manager,
 // and a test holds generated units against one.
 //
+// How to use it: call Links with the unit's name; make those of Result.Links
+// of which Options.Present is not true already; say Result.Problems. To disable,
+// remove Result.Own and nothing else.
+//
 // The package keeps no state: Links may run concurrently as far as its Lookup
-// may.
+// may. Its only errors are the Lookup's.
 package install
 
 import (

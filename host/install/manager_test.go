@@ -1,7 +1,7 @@
 package install
 
 import (
-	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -93,10 +93,15 @@ type comparison struct {
 	all, bad, failed, links int
 }
 
-func (c *comparison) compare(t *testing.T, name string, s scene) (map[string]string, error) {
+func (c *comparison) options(s scene) Options {
 	o := s.disk.options()
 	o.Specifiers, o.Search, o.Version = c.facts, c.search, c.version
 	o.Lookup = func(n unit.Name) (Unit, bool, error) { return s.disk.lookup(c.search, n) }
+	return o
+}
+
+func (c *comparison) compare(t *testing.T, name string, s scene) (map[string]string, error) {
+	o := c.options(s)
 	r, err := Links(s.ask, o)
 	require.NoError(t, err)
 	want, good := s.disk.after(r, o)
@@ -114,8 +119,27 @@ func (c *comparison) compare(t *testing.T, name string, s scene) (map[string]str
 }
 
 // enable puts a scene on disk, enables its unit, and returns the links that
-// there are then and the manager's error. The disk is then as before.
-func enable(t *testing.T, s scene) (map[string]string, error) {
+// there are then and the manager's error.
+func enable(t *testing.T, s scene) (links map[string]string, answer error) {
+	before := tree(t)
+	onDisk(t, s, func() {
+		var out string
+		if out, answer = ask("EnableUnitFiles", "asbb", "1", "--", string(s.ask), "false", "false"); answer != nil {
+			require.Contains(t, out, "Call failed: ")
+			answer = errors.New(out)
+		}
+		links = map[string]string{}
+		for p, target := range tree(t) {
+			if _, old := before[p]; !old && target != "" && below(p, etc) {
+				links[p] = target
+			}
+		}
+	})
+	return links, answer
+}
+
+// onDisk runs f while a scene is on disk, which is as before afterwards.
+func onDisk(t *testing.T, s scene, f func()) {
 	before := tree(t)
 	require.NoError(t, s.disk.write())
 	defer func() {
@@ -125,19 +149,14 @@ func enable(t *testing.T, s scene) (map[string]string, error) {
 			}
 		}
 	}()
-	out, answer := exec.Command("busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-		"EnableUnitFiles", "asbb", "1", "--", string(s.ask), "false", "false").CombinedOutput()
-	if answer != nil {
-		require.Contains(t, string(out), "Call failed: ")
-		answer = fmt.Errorf("%s", bytes.TrimSpace(out))
-	}
-	links := map[string]string{}
-	for p, target := range tree(t) {
-		if _, old := before[p]; !old && target != "" && below(p, etc) {
-			links[p] = target
-		}
-	}
-	return links, answer
+	f()
+}
+
+// ask calls a method of the manager.
+func ask(args ...string) (string, error) {
+	args = append([]string{"call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"}, args...)
+	out, err := exec.Command("busctl", args...).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
 }
 
 // tree returns all that stands in the folders that scenes write to, with the
@@ -198,4 +217,45 @@ func specifiers(t *testing.T) Specifiers {
 		Hostname: host, PrettyHost: host, User: "root", UID: "0", Group: "root", GID: "0", KernelRelease: read("/proc/sys/kernel/osrelease"),
 		OS: os["ID"], OSVersion: os["VERSION_ID"], Variant: os["VARIANT_ID"], BuildID: os["BUILD_ID"], ImageID: os["IMAGE_ID"], ImageVersion: os["IMAGE_VERSION"],
 	}
+}
+
+// TestManagerPresence holds presences against a manager.
+func TestManagerPresence(t *testing.T) {
+	if !atNode(t) {
+		return
+	}
+	for _, p := range presences {
+		links, answer := enable(t, scene{presence(p.target), "ga.service"})
+		require.Equal(t, p.laxer, answer == nil, "%s: %v", p.target, answer)
+		require.Equal(t, p.target, links[etc+"/gal.service"])
+	}
+}
+
+// TestManagerKinds compares Kind with the manager's state of unit files.
+func TestManagerKinds(t *testing.T) {
+	if !atNode(t) {
+		return
+	}
+	kinds := map[string]Kind{"static": Static, "indirect": Indirect, "disabled": Enableable, "masked": Masked, "generated": Generated, "transient": Generated}
+	c := comparison{facts: specifiers(t), search: unitPath(t), version: version(t)}
+	told := 0
+	for i := range *scenes {
+		s := generate(*seed + uint64(i))
+		r, err := Links(s.ask, c.options(s))
+		require.NoError(t, err)
+		var state string
+		onDisk(t, s, func() { state, _ = ask("GetUnitFileState", "s", "--", string(s.ask)) })
+		state = strings.Trim(state, "s \"\n")
+		if state == "indirect" && r.Kind != Indirect { // also said of a unit of which another name or instance is there
+			continue
+		}
+		want, known := kinds[state]
+		if !known || r.Name != s.ask { // enabled by chance, an alias, linked, bad
+			continue
+		}
+		told++
+		require.Equal(t, want, r.Kind, "seed %d: %v\n%v", *seed+uint64(i), s, r.Problems)
+	}
+	fmt.Printf("%d kinds of %d units compared\n", told, *scenes)
+	require.Greater(t, told, *scenes/2)
 }
