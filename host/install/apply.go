@@ -101,8 +101,8 @@ func (c *call) pulledIn(in *info) (unit.Name, error) {
 	}
 	n := in.name.WithInstance(in.instance)
 	p := Problem{Owner: in.name, Object: string(n)}
-	if why := unit.CheckName(string(n)); why != nil {
-		p.Code, p.Text = BadName, "DefaultInstance=: "+why.Error()
+	if len(n) > unit.NameMax {
+		p.Code, p.Text = BadName, "DefaultInstance=: it makes a name that is too long"
 		c.report(p)
 		return "", nil
 	}
