@@ -43,6 +43,7 @@ type keeper struct {
 	accepted map[string]held
 	missing  map[string]time.Time // declarations not in the folder, since when
 	read     chan struct{}        // closed when the folder was read once
+	now      func() time.Time
 }
 
 // held is an accepted declaration. Its service is nil when what was accepted
@@ -58,7 +59,7 @@ func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) 
 		return nil, err
 	}
 	k := &keeper{host: h, book: book, loop: loop, source: source, accepted: make(map[string]held), missing: make(map[string]time.Time),
-		read: make(chan struct{})}
+		read: make(chan struct{}), now: time.Now}
 	for name, id := range state.Declarations {
 		s, err := shape.FromCanonical(id.Body)
 		if err != nil {
@@ -136,7 +137,7 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 
 // accept takes a good reading over and returns when to look again.
 func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Duration, error) {
-	now := time.Now()
+	now := k.now()
 	var tx ledger.Tx
 	next := make(map[string]held, len(services))
 	for _, s := range services {

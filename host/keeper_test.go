@@ -1,0 +1,200 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/ledger"
+	"stead/host/reconcile"
+)
+
+// desk is a keeper over a real folder and a real ledger, whose turns a test
+// calls itself and whose clock it moves.
+type desk struct {
+	t    *testing.T
+	dir  string
+	book *ledger.Ledger
+	k    *keeper
+	host *Host
+	at   time.Time
+	last reconcile.Set
+}
+
+func (d *desk) Declare(_ context.Context, set reconcile.Set) error {
+	d.last = set
+	return nil
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{t: t, dir: filepath.Join(t.TempDir(), "declarations"), at: time.Now()}
+	book, err := ledger.Open(ledger.Options{Path: filepath.Join(t.TempDir(), "ledger.db")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, book.Close()) })
+	d.book = book
+	require.NoError(t, os.Mkdir(d.dir, 0o755))
+	d.restart()
+	return d
+}
+
+// restart begins with what the ledger holds, as a new host does.
+func (d *desk) restart() {
+	state, err := d.book.Load()
+	require.NoError(d.t, err)
+	d.host = &Host{o: Options{Folder: d.dir}, log: slog.New(slog.DiscardHandler)}
+	d.k, err = newKeeper(d.host, d.book, d, state)
+	require.NoError(d.t, err)
+	d.k.now = func() time.Time { return d.at }
+	d.last = d.k.set()
+}
+
+func (d *desk) write(name, text string) {
+	require.NoError(d.t, os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o644))
+}
+
+func (d *desk) turn() Source {
+	d.t.Helper()
+	_, err := d.k.turn(d.t.Context())
+	require.NoError(d.t, err)
+	return d.host.source
+}
+
+func (d *desk) names() []string {
+	var all []string
+	for _, s := range d.last.Declared {
+		all = append(all, s.Service.Name)
+	}
+	return all
+}
+
+func declared(name, ensure string) string {
+	return "shape: service\nname: " + name + "\nensure: " + ensure + "\n"
+}
+
+func TestUIDStaysAndGenerationRisesWithTheMeaning(t *testing.T) {
+	d := newDesk(t)
+	d.write("web.yaml", declared("web", "running"))
+	d.turn()
+	first := d.last.Declared[0]
+	require.Len(t, first.UID, 32)
+	require.EqualValues(t, 1, first.Generation)
+
+	d.write("web.yaml", "# the same in other words\n"+declared("web", "running")+"nodes: [web1]\n")
+	d.turn()
+	require.EqualValues(t, 1, d.last.Declared[0].Generation, "addressing and comments are no part of it")
+
+	d.write("web.yaml", declared("web", "stopped"))
+	d.turn()
+	require.EqualValues(t, 2, d.last.Declared[0].Generation)
+	require.Equal(t, first.UID, d.last.Declared[0].UID)
+
+	d.restart()
+	require.EqualValues(t, 2, d.last.Declared[0].Generation, "it is durable")
+	require.Equal(t, first.UID, d.last.Declared[0].UID)
+}
+
+func TestOnlyExplicitAbsenceWithdraws(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	d.write("b.yaml", declared("b", "running"))
+	d.turn()
+	require.Equal(t, []string{"a", "b"}, d.names())
+
+	for what, change := range map[string]func(){
+		"a mistake in one file": func() { d.write("a.yaml", "shape: service\nname: a\nensure: runing\n") },
+		"an empty file":         func() { d.write("a.yaml", "") },
+		"an emptied folder":     func() { require.NoError(t, os.RemoveAll(d.dir)); require.NoError(t, os.Mkdir(d.dir, 0o755)) },
+		"a folder that is gone": func() { require.NoError(t, os.RemoveAll(d.dir)) },
+		"a file in its place": func() {
+			require.NoError(t, os.RemoveAll(d.dir))
+			d.at = d.at.Add(0)
+			require.NoError(t, os.WriteFile(d.dir, nil, 0o644))
+		},
+		"a name declared doubly": func() { d.write("c.yaml", declared("a", "stopped")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			require.NoError(t, os.RemoveAll(d.dir))
+			require.NoError(t, os.Mkdir(d.dir, 0o755))
+			d.write("a.yaml", declared("a", "running"))
+			d.write("b.yaml", declared("b", "running"))
+			require.Empty(t, d.turn().Trouble)
+			change()
+			for range 3 {
+				src := d.turn()
+				require.NotEmpty(t, src.Trouble)
+				require.Equal(t, []string{"a", "b"}, d.names())
+				d.at = d.at.Add(time.Hour)
+			}
+		})
+	}
+}
+
+func TestAFileThatGoesWithdrawsWhenItStaysGone(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	d.write("b.yaml", declared("b", "running"))
+	d.turn()
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "a.yaml")))
+	d.turn()
+	require.Equal(t, []string{"a", "b"}, d.names(), "editors take files away for a moment")
+	d.at = d.at.Add(grace / 2)
+	d.write("a.yaml", declared("a", "running"))
+	d.turn()
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "a.yaml")))
+	d.turn()
+	d.at = d.at.Add(grace * 3 / 4)
+	d.turn()
+	require.Equal(t, []string{"a", "b"}, d.names(), "the time counts anew")
+	d.at = d.at.Add(grace)
+	d.turn()
+	require.Equal(t, []string{"b"}, d.names())
+	d.restart()
+	require.Equal(t, []string{"b"}, d.names(), "it is durable")
+}
+
+func TestAFileWithOnlyACommentWithdrawsTheLast(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	d.turn()
+	d.write("a.yaml", "# nothing any more\n")
+	d.turn()
+	d.at = d.at.Add(grace)
+	require.Empty(t, d.turn().Trouble)
+	require.Empty(t, d.names())
+}
+
+func TestANewNameForAUnitNeedNotWait(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running")+"unit: web\n")
+	d.turn()
+	d.write("a.yaml", declared("b", "running")+"unit: web\n")
+	d.turn()
+	require.Equal(t, []string{"b"}, d.names(), "a unit has one declaration")
+}
+
+func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
+	d := newDesk(t)
+	require.NoError(t, d.book.Commit(ledger.Tx{Put: []ledger.Identity{{UID: "u", Name: "old", Generation: 4, Digest: "d", Body: []byte(`{"from":"a later version"}`)}}}))
+	d.restart()
+	require.Empty(t, d.last.Declared)
+	require.Equal(t, []string{"old"}, d.last.Leave)
+	d.write("old.yaml", declared("old", "running"))
+	d.turn()
+	require.EqualValues(t, 5, d.last.Declared[0].Generation)
+	require.Equal(t, "u", d.last.Declared[0].UID)
+}
+
+func TestCheckNeedsNoHost(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(declared("a", "running")), 0o644))
+	services, err := Check(t.Context(), dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, services, 1)
+	_, err = Check(t.Context(), filepath.Join(dir, "nowhere"), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "nowhere")
+}
