@@ -201,8 +201,28 @@ func (h *Host) openDisk(path []string) (*disk.Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return disk.New(disk.Options{ConfigDir: configDir, UnitPath: path, Kept: filepath.Join(h.o.State, "kept"),
-		Specifiers: specifiers, Logger: h.log})
+	d, err := disk.New(disk.Options{ConfigDir: configDir, UnitPath: path, Kept: filepath.Join(h.o.State, "kept"),
+		Specifiers: specifiers, Version: version(h.systemd), Logger: h.log})
+	if err != nil {
+		return nil, err
+	}
+	if n, err := d.Sweep(); n > 0 || err != nil {
+		h.log.Info("swept up after an earlier host", "files", n, "error", err)
+	}
+	return d, nil
+}
+
+// version reads the number of systemd's version, such as "252.38-1~deb12u1"; 0
+// when there is none.
+func version(s string) int {
+	n := 0
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
 }
 
 // announce says that the host serves, when the folder was read and what is

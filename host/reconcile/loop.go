@@ -48,6 +48,7 @@ type disk interface {
 	Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error)
 	Snapshot(path string) (plan.Entry, []byte, error)
 	Apply(ctx context.Context, cs []plan.Change) plan.Applied
+	Missing(paths []string) (dirs []string)
 	RemoveDirs(paths []string) (removed []string)
 }
 

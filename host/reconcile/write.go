@@ -38,6 +38,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	rec := plan.Record{Blobs: make(map[string][]byte)}
 	changes, todo := l.prepare(todo, rec.Blobs)
 	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
+	l.making(changes)
 	mem := l.memory
 	rec.Manager = &mem
 	if err := l.save(batch, rec); err != nil {
@@ -48,6 +49,21 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	l.o.Point("written")
 	l.wrote(todo, applied)
 	return len(changes), nil
+}
+
+// making notes the folders that will have to be made, before they are.
+func (l *Loop) making(changes []plan.Change) {
+	paths := make([]string, 0, len(changes))
+	for _, c := range changes {
+		if c.Entry.Kind != plan.Absent {
+			paths = append(paths, c.Path)
+		}
+	}
+	for _, d := range l.o.Disk.Missing(paths) {
+		if !slices.Contains(l.memory.Made, d) {
+			l.memory.Made = append(l.memory.Made, d)
+		}
+	}
 }
 
 // rank orders a batch: old links go before new content comes, new links come
@@ -134,11 +150,6 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) {
 				failed[w.m] = true
 				w.m.track = w.m.track.Rejected(now)
 			}
-		}
-	}
-	for _, d := range applied.Made {
-		if !slices.Contains(l.memory.Made, d) {
-			l.memory.Made = append(l.memory.Made, d)
 		}
 	}
 	l.tidy(todo)
