@@ -286,3 +286,77 @@ func TestOneReloadServesAllThatWaitForIt(t *testing.T) {
 		require.Equal(t, before+1, r.fake.Calls()["Reload"], "units that stop first and units that do not share one reload")
 	})
 }
+
+func TestTwoDeclarationsThatMeetByAnAlias(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("real", "/bin/sleep infinity", func(s *shape.Service) {
+			*s.Content += "Alias=nick.service\n"
+		}))
+		r.after(3*time.Second).outcome("real.service", report.Converged, "")
+		nick := &shape.Service{Name: "nick", Scope: unit.System, Unit: "nick.service", Ensure: shape.Stopped, Timeout: time.Minute}
+		r.declare(service("real", "/bin/sleep infinity", func(s *shape.Service) { *s.Content += "Alias=nick.service\n" }), nick)
+		rep := r.after(3*time.Second).outcome("nick.service", report.Refused, report.OwnedBy)
+		require.Contains(t, rep.Text, "conflict with real")
+		r.outcome("real.service", report.Converged, "")
+		require.Equal(t, unit.Active, r.active("real.service"), "the one already applied keeps it")
+
+		r.declare(nick)
+		r.after(10*time.Second).outcome("nick.service", report.Failed, report.Missing)
+	})
+}
+
+func TestADeclarationThatChangesItsUnitGivesTheOldOneBack(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("web", "/bin/sleep infinity"))
+		r.after(3 * time.Second)
+		r.declare(service("web", "/bin/sleep infinity", func(s *shape.Service) { s.Unit = "www.service" }))
+		r.after(5*time.Second).outcome("www.service", report.Converged, "")
+		require.Empty(t, r.read("web.service"))
+		require.Equal(t, unit.Inactive, r.active("web.service"))
+		require.Len(t, r.loop.Reports(), 1)
+	})
+}
+
+func TestAUnitThatIsDeclaredAgainWhileItIsGivenBackStays(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity")
+		r.declare(web)
+		r.after(3 * time.Second)
+		r.declare()
+		r.declare(web)
+		r.after(5*time.Second).outcome("web.service", report.Converged, "")
+		require.Equal(t, *web.Content, r.read("web.service"))
+		require.Equal(t, unit.Active, r.active("web.service"))
+		require.False(t, r.book.units["web.service"].Withdrawn)
+	})
+}
+
+func TestAKillAtEveryBoundaryEndsAsAnUndisturbedRun(t *testing.T) {
+	for _, at := range []string{"recorded", "written", "reloaded", "remembered", "queued"} {
+		t.Run(at, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				set := []*shape.Service{service("a", "/bin/sleep infinity"), service("b", "/bin/sleep infinity", func(s *shape.Service) {
+					s.DropIns = map[string]string{"10-x.conf": "[Service]\nEnvironment=A=1\n"}
+				})}
+				r.stop()
+				r.killAt(at)
+				r.declare(set...)
+				r.after(3 * time.Second)
+				r.stop()
+				r.start()
+				r.declare(set...)
+				r.after(5 * time.Second)
+				for _, n := range []unit.Name{"a.service", "b.service"} {
+					r.outcome(n, report.Converged, "")
+					require.Equal(t, 1, count(r.fake.Log(), "start "+string(n)), r.fake.Log())
+				}
+				require.NotContains(t, r.fake.Log(), "try-restart a.service")
+				r.declare()
+				r.after(5 * time.Second)
+				left, err := os.ReadDir(r.etc)
+				require.NoError(t, err)
+				require.Empty(t, left)
+			})
+		})
+	}
+}

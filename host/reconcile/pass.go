@@ -14,7 +14,7 @@ import (
 // pass brings a batch of units nearer to what is declared.
 func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	start := l.now()
-	if !l.look(ctx, batch) {
+	if !l.look(ctx, batch, false) {
 		return
 	}
 	l.decide(batch)
@@ -25,11 +25,8 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	}
 	if again := l.reload(ctx, batch); len(again) > 0 {
 		l.o.Point("reloaded")
-		if !l.look(ctx, again) {
+		if !l.look(ctx, again, true) {
 			return
-		}
-		for _, m := range again {
-			m.track = m.track.Reloaded(m.disk)
 		}
 		l.decide(again)
 		batch = join(batch, again)
@@ -63,8 +60,9 @@ func join(batch, more []*managed) []*managed {
 	return batch
 }
 
-// look observes a batch in bulk, the manager first, then the disk.
-func (l *Loop) look(ctx context.Context, batch []*managed) bool {
+// look observes a batch in bulk, the manager first, then the disk. After a
+// reload of ours the manager is known to have read what is on disk.
+func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 	names := make([]unit.Name, len(batch))
 	for i, m := range batch {
 		names[i] = m.name
@@ -83,6 +81,9 @@ func (l *Loop) look(ctx context.Context, batch []*managed) bool {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.looked = c.Wall
+		if reloaded {
+			m.track = m.track.Reloaded(m.disk)
+		}
 		m.track = m.track.See(m.input(l, c))
 		if mem, changed := plan.Remember(m.input(l, c)); changed {
 			m.mem, m.unsaved = mem, true

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,7 @@ type rig struct {
 	options Options
 	stop    func()
 	boot    string
+	kill    string
 	born    time.Time
 }
 
@@ -68,14 +70,29 @@ func (r *rig) start() {
 	memories, manager := r.book.load()
 	r.options = Options{Scope: unit.System, ConfigDir: r.etc, Manager: r.fake, Disk: d, Ledger: r.book, Watcher: r.watch,
 		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager}
-	r.loop = New(r.options)
 	ctx, cancel := context.WithCancel(r.t.Context())
+	if kill := r.kill; kill != "" {
+		r.options.Point = func(at string) {
+			if at == kill {
+				<-ctx.Done()
+				runtime.Goexit()
+			}
+		}
+	}
+	r.loop = New(r.options)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = r.loop.Run(ctx)
 	}()
 	r.stop = func() { cancel(); <-ended }
+}
+
+// killAt starts a loop that goes no further than the named boundary, once.
+func (r *rig) killAt(point string) {
+	r.kill = point
+	r.start()
+	r.kill = ""
 }
 
 func (r *rig) declare(set ...*shape.Service) {
