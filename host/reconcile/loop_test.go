@@ -223,7 +223,7 @@ func TestAFullLedgerStopsEveryAct(t *testing.T) {
 		r.declare(service("web", "/bin/sleep infinity"))
 		r.after(5 * time.Second)
 		require.Empty(t, r.read("web.service"), "what could not be recorded is not done")
-		require.Contains(t, r.report("web.service").Text, "no space left")
+		require.Contains(t, r.outcome("web.service", report.Failed, report.DiskError).Text, "no space left")
 		r.book.breaks(nil)
 		r.after(time.Minute).outcome("web.service", report.Converged, "")
 	})

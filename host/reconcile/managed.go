@@ -183,15 +183,19 @@ func (l *Loop) unindex(m *managed, id unit.Name) {
 	}
 }
 
-// drop forgets a unit that was given back.
-func (l *Loop) drop(m *managed) {
-	l.unindex(m, m.status.ID)
+// drop forgets units that were given back.
+func (l *Loop) drop(done []*managed) {
+	gone := make(map[*managed]bool, len(done))
+	for _, m := range done {
+		gone[m] = true
+		l.unindex(m, m.status.ID)
+		delete(l.units, m.name)
+	}
 	for p, o := range l.owners {
-		if o == m {
+		if gone[o] {
 			delete(l.owners, p)
 		}
 	}
-	delete(l.units, m.name)
 	l.watched = true
 }
 

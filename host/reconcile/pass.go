@@ -20,7 +20,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	l.decide(batch)
 	wrote, err := l.write(ctx, batch)
 	if err != nil {
-		l.stall(batch, err)
+		l.stall(batch, report.DiskError, err)
 		return
 	}
 	if again := l.reload(ctx, batch); len(again) > 0 {
@@ -33,7 +33,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	}
 	jobs, err := l.act(ctx, batch)
 	if err != nil {
-		l.stall(batch, err)
+		l.stall(batch, report.DiskError, err)
 		return
 	}
 	l.conclude(batch)
@@ -73,7 +73,7 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		err = l.lookDisk(ctx, batch, statuses)
 	}
 	if err != nil {
-		l.stall(batch, err)
+		l.stall(batch, report.Unreachable, err)
 		return false
 	}
 	l.unreach = 0
@@ -139,19 +139,21 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	return nil
 }
 
-// stall reports that the batch could not be looked at or recorded, and tries
-// again with growing delay. Nothing was done that the ledger does not know of.
-func (l *Loop) stall(batch []*managed, err error) {
+// stall reports that the batch could not be looked at, or not recorded, and
+// tries again with growing delay. Nothing was done that the ledger does not know
+// of.
+func (l *Loop) stall(batch []*managed, why report.Reason, err error) {
 	l.unreach++
 	wait := min(time.Duration(l.unreach)*time.Second, 30*time.Second)
 	l.o.Logger.Warn("pass given up", "scope", l.o.Scope, "units", len(batch), "error", err, "retry", wait)
+	outcome := report.Failed
+	if why == report.Unreachable && fault.ClassOf(err).Retry() {
+		outcome = report.Waiting
+	}
 	now := l.now()
 	for _, m := range batch {
-		m.again = now.Add(wait)
-		m.plan = plan.Decision{Outcome: report.Waiting, Reason: report.Unreachable, Text: err.Error(), Again: m.again}
-		if !fault.ClassOf(err).Retry() {
-			m.plan.Outcome, m.plan.Reason = report.Failed, report.CallError
-		}
+		m.again, m.trials = now.Add(wait), nil
+		m.plan = plan.Decision{Outcome: outcome, Reason: why, Text: err.Error(), Again: m.again}
 		l.report(m)
 	}
 }
@@ -192,13 +194,13 @@ func (l *Loop) forget(done []*managed) {
 		rec.Delete = append(rec.Delete, m.name)
 	}
 	if err := l.o.Ledger.Record(rec); err != nil {
-		l.stall(done, err)
+		l.stall(done, report.DiskError, err)
 		return
 	}
 	for _, m := range done {
 		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
-		l.drop(m)
 	}
+	l.drop(done)
 }
 
 // space keeps passes apart while many jobs run, since every job's end makes its
