@@ -44,14 +44,14 @@ func Remember(in Input) (Memory, bool) {
 func taken(in Input) string {
 	m, st := in.Memory, in.Status
 	switch {
+	case m.Loaded.Digest == in.Disk.Loaded && m.Loaded.Boot == in.Clock.Boot && st.Started >= m.Loaded.At:
+		return in.Disk.Loaded // also of a run that a torn look gave the start of the one before
 	case m.Taken.Invocation == st.Invocation && m.Taken.Digest != "":
 		return m.Taken.Digest
 	case m.Taken.Invocation == "":
 		return in.Disk.Loaded
 	case m.Loaded.Boot != in.Clock.Boot:
 		return in.Disk.Loaded // a boot reads everything anew
-	case m.Loaded.Digest == in.Disk.Loaded && st.Started >= m.Loaded.At:
-		return in.Disk.Loaded
 	}
 	return m.Taken.Digest
 }
