@@ -51,11 +51,15 @@ func (r Reader) Lines(ctx context.Context, names []unit.Name) map[unit.Name][]st
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallel)
+	boot, err := thisBoot(ctx)
+	if err != nil {
+		return unread(names, err)
+	}
 	for _, n := range names {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			lines, err := r.read(ctx, n)
+			lines, err := r.read(ctx, n, boot)
 			if err != nil {
 				lines = []string{"(" + err.Error() + ")"}
 			}
@@ -70,21 +74,62 @@ func (r Reader) Lines(ctx context.Context, names []unit.Name) map[unit.Name][]st
 	return out
 }
 
-func (r Reader) read(ctx context.Context, n unit.Name) ([]string, error) {
+// unread is the answer when nothing can be read.
+func unread(names []unit.Name, err error) map[unit.Name][]string {
+	out := make(map[unit.Name][]string, len(names))
+	for _, n := range names {
+		out[n] = []string{"(" + err.Error() + ")"}
+	}
+	return out
+}
+
+// thisBoot is the boot id of the newest entry; "" when there is none. The
+// kernel's own, which journalctl --boot takes, is another in a container: there a
+// service with a /proc of its own sees that of the machine around it.
+func thisBoot(ctx context.Context) (string, error) {
+	out, err := run(ctx, "--lines=1", "--output-fields=_BOOT_ID")
+	if err != nil {
+		return "", fault.New(fault.Failed, "journalctl", "", err)
+	}
+	var e struct {
+		Boot string `json:"_BOOT_ID"`
+	}
+	if len(bytes.TrimSpace(out.Bytes())) == 0 {
+		return "", nil
+	}
+	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+		return "", fault.New(fault.Failed, "read the boot id of the journal", "", err)
+	}
+	return e.Boot, nil
+}
+
+func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, error) {
 	count := r.Count
 	if count == 0 {
 		count = 10
 	}
-	cmd := exec.CommandContext(ctx, "journalctl", "--unit="+string(n), "--boot", "--output=json", "--all",
-		"--output-fields=MESSAGE", "--no-pager", "--quiet", "--lines="+strconv.Itoa(count))
+	args := []string{"--unit=" + string(n), "--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
+	if boot != "" {
+		args = append(args, "_BOOT_ID="+boot)
+	}
+	out, err := run(ctx, args...)
+	if err != nil {
+		return nil, fault.New(fault.Failed, "journalctl", string(n), err)
+	}
+	return parse(out)
+}
+
+// run returns what journalctl says as JSON lines.
+func run(ctx context.Context, args ...string) (*bytes.Buffer, error) {
+	cmd := exec.CommandContext(ctx, "journalctl", append([]string{"--output=json", "--no-pager", "--quiet"}, args...)...)
 	cmd.WaitDelay = time.Second
 	var stdout, stderr limited
 	stdout.left, stderr.left = maxOutput, 4<<10
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fault.New(fault.Failed, "journalctl", string(n), fmt.Errorf("%w: %s", err, clean(stderr.Bytes())))
+		return nil, fmt.Errorf("%w: %s", err, clean(stderr.Bytes()))
 	}
-	return parse(&stdout.Buffer)
+	return &stdout.Buffer, nil
 }
 
 // limited keeps the first bytes and drops the rest.
