@@ -28,7 +28,7 @@ func stoppedByOther(k *kit) {
 	q := k.Other.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-s.service", Type: unit.StopJob}})
 	require.NoError(k.t, q[0].Err)
 	k.becomes("ct-s.service", "stops", inactive)
-	require.True(k.t, k.seen["ct-s.service"])
+	k.named("ct-s.service")
 	require.Zero(k.t, k.all)
 	require.Equal(k.t, unit.JobEnd{ID: q[0].ID, Unit: "ct-s.service", Result: unit.JobDone}, k.end(q[0].ID))
 }

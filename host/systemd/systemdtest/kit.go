@@ -185,6 +185,12 @@ func (k *kit) becomes(name unit.Name, what string, ok func(unit.Status) bool) un
 	return s
 }
 
+// named waits until a change names the unit: a look can be ahead of it.
+func (k *kit) named(name unit.Name) {
+	k.t.Helper()
+	k.until("a change of "+string(name), func() bool { return k.seen[name] })
+}
+
 func (k *kit) waitConnected() {
 	k.t.Helper()
 	k.until("a connection", k.Manager.Connected)

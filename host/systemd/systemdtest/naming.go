@@ -35,7 +35,7 @@ func alias(k *kit) {
 	got[0].Asked = got[1].Asked
 	require.Equal(k.t, got[1], got[0])
 	require.Equal(k.t, unit.Active, got[0].Active)
-	require.True(k.t, k.seen["ct-real.service"], "changes name the primary name")
+	k.named("ct-real.service")
 	require.False(k.t, k.seen["ct-nick.service"])
 }
 
@@ -133,7 +133,7 @@ func oddNames(k *kit) {
 		require.Equal(k.t, names[i], s.ID)
 		require.Equal(k.t, unit.Active, s.Active, names[i])
 		require.Len(k.t, s.Invocation, 32)
-		require.True(k.t, k.seen[names[i]], "no change names %s", names[i])
+		k.named(names[i])
 	}
 	k.fresh()
 	require.NoError(k.t, k.Other.Kill(k.look(names[0]).MainPID))

@@ -100,7 +100,7 @@ func killed(k *kit) {
 	k.fresh()
 	require.NoError(k.t, k.Other.Kill(k.look("ct-k.service").MainPID))
 	s := k.becomes("ct-k.service", "fails", failed)
-	require.True(k.t, k.seen["ct-k.service"])
+	k.named("ct-k.service")
 	require.Equal(k.t, "signal", s.Trouble.Result)
 	require.Equal(k.t, int32(2), s.Trouble.ExitCode)
 	require.Equal(k.t, int32(9), s.Trouble.ExitStatus)
