@@ -51,6 +51,9 @@ func (d *Disk) Apply(ctx context.Context, cs []plan.Change) plan.Applied {
 			a.err = b.finish(a)
 		}
 		delete(d.seen, a.Path)
+		if a.err == nil {
+			d.seen[a.Path] = sight{entry: a.Entry}
+		}
 	}
 	b.settle(acts)
 	for i, a := range acts {

@@ -13,16 +13,29 @@ func newCache[K comparable, V any](limit int) *cache[K, V] {
 
 // get returns the value of k, which fill makes when it is not known.
 func (c *cache[K, V]) get(k K, fill func() V) V {
-	if v, ok := c.young[k]; ok {
-		return v
-	}
-	v, ok := c.old[k]
+	v, ok := c.known(k)
 	if !ok {
 		v = fill()
+		c.keep(k, v)
 	}
+	return v
+}
+
+// known returns the value of k if there is one.
+func (c *cache[K, V]) known(k K) (V, bool) {
+	if v, ok := c.young[k]; ok {
+		return v, true
+	}
+	v, ok := c.old[k]
+	if ok {
+		c.keep(k, v)
+	}
+	return v, ok
+}
+
+func (c *cache[K, V]) keep(k K, v V) {
 	if len(c.young) >= c.limit {
 		c.young, c.old = make(map[K]V), c.young
 	}
 	c.young[k] = v
-	return v
 }

@@ -62,6 +62,10 @@ type Disk struct {
 	mu       sync.Mutex
 	reader   reader
 	declared *cache[*shape.Service, *declared]
+	defs     *cache[string, def]
+	results  *cache[string, install.Result]
+	sums     *cache[string, string]
+	folders  *cache[unit.Name, []string]
 	seen     map[string]sight // what Look and Snapshot last saw at the paths that matter
 	serial   uint64           // of temporary names
 }
@@ -97,6 +101,10 @@ func New(o Options) (*Disk, error) {
 		o: o, tree: t,
 		reader:   reader{texts: newCache[[32]byte, unit.File](4096)},
 		declared: newCache[*shape.Service, *declared](2048),
+		defs:     newCache[string, def](2048),
+		results:  newCache[string, install.Result](2048),
+		sums:     newCache[string, string](2048),
+		folders:  newCache[unit.Name, []string](2048),
 		seen:     make(map[string]sight),
 	}, nil
 }

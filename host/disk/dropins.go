@@ -40,30 +40,39 @@ func (c *confs) sorted() []string {
 func (s *search) dropins(names []unit.Name) []string {
 	var c confs
 	for _, n := range names {
-		v := variants(string(n))
-		for _, p := range s.path {
-			for _, name := range v {
-				s.conf(&c, p, name)
+		v := s.known.get(n, func() []string {
+			v := variants(string(n))
+			for i := range v {
+				v[i] += ".d"
+			}
+			return v
+		})
+		for _, d := range s.live {
+			for _, folder := range v {
+				s.conf(&c, d, folder)
 			}
 		}
 	}
-	for _, p := range s.path {
-		s.conf(&c, p, names[0].Type())
+	folder := names[0].Type() + ".d"
+	for _, d := range s.live {
+		s.conf(&c, d, folder)
 	}
 	return c.sorted()
 }
 
-// conf adds the drop-ins of the folder NAME.d in a folder of the search path.
-func (s *search) conf(c *confs, in, name string) {
-	above := s.dir(in)
-	_, there := above.kinds[name+".d"]
-	declared := s.overDir[in+"/"+name+".d"]
+// conf adds the drop-ins of one folder in a folder of the search path.
+func (s *search) conf(c *confs, in *dir, folder string) {
+	_, there := in.kinds[folder]
+	var declared []string
+	if s.over != nil && in.path == s.config {
+		declared = s.overDir[in.path+"/"+folder]
+	}
 	if !there && declared == nil {
 		return
 	}
-	real := above.real + "/" + name + ".d"
+	real := in.real + "/" + folder
 	if there {
-		d := s.dir(in + "/" + name + ".d")
+		d := s.dir(in.path + "/" + folder)
 		if d.there() {
 			real = d.real
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"stead/host/plan"
 )
 
 // folders are the directories that one call looks into, each listed once.
@@ -13,10 +15,13 @@ type folders struct {
 	tree tree
 	r    *reader
 	dirs map[string]*dir // by the path asked for, and by the real one
+	list []byte          // to list directories with
+	none *thing          // what stands where nothing does
 }
 
 func newFolders(d *Disk) *folders {
-	return &folders{tree: d.tree, r: &d.reader, dirs: make(map[string]*dir)}
+	return &folders{tree: d.tree, r: &d.reader, dirs: make(map[string]*dir), list: make([]byte, 32<<10),
+		none: &thing{entry: plan.Entry{Kind: plan.Absent}}}
 }
 
 func (f *folders) close() {
@@ -49,35 +54,44 @@ func (f *folders) dir(p string) *dir {
 }
 
 func (f *folders) find(p string) *dir {
-	above := f.dirs[path.Dir(p)]
+	in, name := split(p)
+	above := f.dirs[in]
 	if above == nil || above.fd < 0 {
-		return f.tree.openDir(p)
+		return f.tree.openDir(p, f.list)
 	}
-	kind, ok := above.kinds[path.Base(p)]
+	kind, ok := above.kinds[name]
 	switch {
 	case ok && kind.IsDir():
-		return above.sub(path.Base(p))
+		return above.sub(name, f.list)
 	case ok && kind&fs.ModeSymlink != 0:
-		return f.tree.openDir(p)
+		return f.tree.openDir(p, f.list)
 	}
 	return &dir{path: p, real: p, fd: -1}
 }
 
 // at returns what stands at p, which is not followed.
 func (f *folders) at(p string) *thing {
-	d := f.dir(path.Dir(p))
+	in, name := split(p)
+	d := f.dir(in)
 	if d.err != nil {
 		t := &thing{}
 		t.gone(d.err)
 		return t
 	}
-	kind, ok := d.kinds[path.Base(p)]
+	kind, ok := d.kinds[name]
 	if !ok {
-		t := &thing{}
-		t.gone(unix.ENOENT)
-		return t
+		return f.none
 	}
-	return f.of(d, path.Base(p), kind)
+	return f.of(d, name, kind)
+}
+
+// split is path.Split for clean absolute paths, quickly.
+func split(p string) (dir, name string) {
+	i := strings.LastIndexByte(p, '/')
+	if i <= 0 {
+		return "/", p[i+1:]
+	}
+	return p[:i], p[i+1:]
 }
 
 // of reads an entry of d, once.
@@ -96,6 +110,9 @@ func (f *folders) of(d *dir, name string, kind fs.FileMode) *thing {
 		defer unix.Close(fd)
 	}
 	t := f.r.at(fd, name, kind)
+	if d.known == nil {
+		d.known = make(map[string]*thing)
+	}
 	d.known[name] = t
 	return t
 }

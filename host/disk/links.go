@@ -2,7 +2,6 @@ package disk
 
 import (
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -12,15 +11,15 @@ import (
 )
 
 // links fills in what the unit's [Install] section is about.
-func (u *one) links(text unit.File, names []unit.Name) {
+func (u *one) links(text def, names []unit.Name) {
 	enabled := u.q.Service.Enabled
 	if enabled != nil && !*enabled {
 		u.d.Vendor = u.pulledIn(names)
 	}
-	if !text.HasSection("Install") || u.d.Text.Kind != plan.Plain {
+	if !text.install || u.d.Text.Kind != plan.Plain {
 		return
 	}
-	r := u.install(u.then)
+	r := u.install(u.then, text.key)
 	u.d.Text.HasInstall = r.Kind == install.Enableable || r.Kind == install.Indirect
 	for _, p := range r.Problems {
 		u.d.Text.InstallErrors = append(u.d.Text.InstallErrors, p.String())
@@ -33,23 +32,41 @@ func (u *one) links(text unit.File, names []unit.Name) {
 		// Links of the section that stands on disk still go too, or the unit would
 		// stay enabled by them.
 		if u.differs() {
-			u.own(u.install(u.now))
+			u.own(u.install(u.now, ""))
 		}
 		return
 	}
 	for _, l := range r.Links {
 		w := plan.Want{Path: l.Path, Entry: plan.Entry{Kind: plan.Link, Target: l.Target}, Why: "enabled"}
-		if is := u.now.at(l.Path).entry; is.Kind == plan.Link && u.installer(u.now).Present(l, is.Target) {
+		if is := u.now.at(l.Path).entry; is.Kind == plan.Link && is.Target != l.Target && u.installer(u.now).Present(l, is.Target) {
 			w.Entry = is // written another way, and the manager takes it
 		}
 		u.d.Wants = append(u.d.Wants, w)
 	}
 }
 
-func (u *one) install(s *search) install.Result {
-	r, err := install.Links(u.q.Unit, u.installer(s))
+// install asks what enabling the unit means. The answer is kept for as long as it
+// depends on nothing but the unit's own files.
+func (u *one) install(s *search, definition string) install.Result {
+	p := u.o.ConfigDir + "/" + string(u.q.Unit)
+	known := strings.HasPrefix(definition, p+"\x00") && (s.over[p] != nil || u.now.at(p).entry.Kind == plan.File)
+	if known {
+		if r, ok := u.results.known(definition); ok {
+			return r
+		}
+	}
+	o := u.installer(s)
+	o.Lookup = func(n unit.Name) (install.Unit, bool, error) {
+		known = known && n == u.q.Unit
+		return s.lookup(n)
+	}
+	r, err := install.Links(u.q.Unit, o)
 	if err != nil {
 		u.d.Errs = append(u.d.Errs, failure("read", string(u.q.Unit), err))
+		return r
+	}
+	if known {
+		u.results.keep(definition, r)
 	}
 	return r
 }
@@ -72,14 +89,17 @@ func (u *one) differs() bool {
 // folder pulls the unit in wherever it leads to; under an alias's name, only one
 // that leads to the unit is the unit's.
 func (u *one) own(r install.Result) {
-	for _, l := range r.Own() {
-		is := u.now.at(l.Path).entry
-		if is.Kind != plan.Link || path.Dir(l.Path) == u.o.ConfigDir && !u.installer(u.now).Present(l, is.Target) {
+	for _, l := range r.Links {
+		if l.Owner != r.Name || l.Linked || slices.Contains(u.d.OwnLinks, l.Path) {
 			continue
 		}
-		if u.at(l.Path); !slices.Contains(u.d.OwnLinks, l.Path) {
-			u.d.OwnLinks = append(u.d.OwnLinks, l.Path)
+		is := u.now.at(l.Path).entry
+		in, _ := split(l.Path)
+		if is.Kind != plan.Link || in == u.o.ConfigDir && is.Target != l.Target && !u.installer(u.now).Present(l, is.Target) {
+			continue
 		}
+		u.at(l.Path)
+		u.d.OwnLinks = append(u.d.OwnLinks, l.Path)
 	}
 	slices.Sort(u.d.OwnLinks)
 }
@@ -102,8 +122,8 @@ func (u *one) pulledIn(names []unit.Name) []string {
 func (l *look) vendorLinks() map[string][]string {
 	all := make(map[string][]string)
 	listed := make(map[string]bool)
-	for _, p := range l.o.UnitPath {
-		d := l.now.dir(p)
+	for _, d := range l.now.live {
+		p := d.path
 		if p == l.o.ConfigDir || listed[d.real] {
 			continue
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"path"
-	"slices"
 
 	"stead/host/plan"
 	"stead/host/unit"
@@ -27,20 +25,11 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 	defer d.mu.Unlock()
 	f := newFolders(d)
 	defer f.close()
-	l := &look{Disk: d, now: newSearch(f, d.o)}
-	for _, p := range d.o.UnitPath {
-		f.dir(p)
+	l := &look{Disk: d, now: newSearch(d, f)}
+	l.then = l.now
+	if over := l.differing(qs); len(over) > 0 {
+		l.then = l.now.with(over)
 	}
-	over := make(map[string]*thing)
-	for _, q := range qs {
-		if q.Service != nil {
-			dec := d.declaredOf(q.Service)
-			for i, w := range dec.wants {
-				over[w.Path] = dec.things[i]
-			}
-		}
-	}
-	l.then = l.now.with(over)
 	all := make([]plan.Disk, len(qs))
 	for i, q := range qs {
 		if err := ctx.Err(); err != nil {
@@ -51,9 +40,26 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 	return all, nil
 }
 
+// differing returns the declared files that are not on disk as declared, by path.
+func (l *look) differing(qs []plan.Query) map[string]*thing {
+	over := make(map[string]*thing)
+	for _, q := range qs {
+		if q.Service == nil {
+			continue
+		}
+		dec := l.declaredOf(q.Service)
+		for i, w := range dec.wants {
+			if is := l.now.at(w.Path).entry; is.Kind != plan.File || is.Digest != w.Entry.Digest {
+				over[w.Path] = dec.things[i]
+			}
+		}
+	}
+	return over
+}
+
 // unit looks at one unit.
 func (l *look) unit(q plan.Query) plan.Disk {
-	u := &one{look: l, q: q, d: plan.Disk{At: make(map[string]plan.Entry)}}
+	u := &one{look: l, q: q, d: plan.Disk{At: make(map[string]plan.Entry, len(q.Memory.Found)+2)}}
 	var gone bool
 	u.d.Fragment, gone = l.now.fragment(q.Unit)
 	names := l.now.names(q.Unit, u.d.Fragment)
@@ -63,17 +69,20 @@ func (l *look) unit(q plan.Query) plan.Disk {
 	u.d.Mask = u.mask()
 	u.d.Loaded = u.loaded()
 	text := u.text()
+	u.d.Text = text.text
 	if q.Service != nil {
-		u.d.Wants = append(u.d.Wants, l.declaredOf(q.Service).wants...)
+		wants := l.declaredOf(q.Service).wants
+		u.d.Wants = append(make([]plan.Want, 0, len(wants)+1), wants...)
 		u.links(text, names)
 	}
 	for _, w := range u.d.Wants {
 		u.at(w.Path)
 	}
-	for _, m := range []map[string]plan.Entry{q.Memory.Found, q.Memory.Wrote} {
-		for _, p := range slices.Sorted(maps.Keys(m)) {
-			u.at(p)
-		}
+	for p := range q.Memory.Found {
+		u.at(p)
+	}
+	for p := range q.Memory.Wrote {
+		u.at(p)
 	}
 	return u.d
 }
@@ -96,21 +105,23 @@ func hasDropIns(q plan.Query, fragment string, gone bool) bool {
 // one is one unit of a look.
 type one struct {
 	*look
-	q plan.Query
-	d plan.Disk
+	q     plan.Query
+	d     plan.Disk
+	key   string // of what the manager has loaded, as it is on disk
+	files []*thing
 }
 
 // at puts down what stands at a path.
-func (u *one) at(p string) *thing {
-	t := u.now.at(p)
-	if _, done := u.d.At[p]; !done {
-		u.d.At[p] = t.entry
-		u.seen[p] = sight{t.entry, t.stamp}
-		if t.err != nil {
-			u.d.Errs = append(u.d.Errs, failure("read", p, t.err))
-		}
+func (u *one) at(p string) {
+	if _, done := u.d.At[p]; done {
+		return
 	}
-	return t
+	t := u.now.at(p)
+	u.d.At[p] = t.entry
+	u.seen[p] = sight{t.entry, t.stamp}
+	if t.err != nil {
+		u.d.Errs = append(u.d.Errs, failure("read", p, t.err))
+	}
 }
 
 // mask is the mask that holds the unit. One that the declared unit file will win
@@ -132,13 +143,15 @@ func (u *one) loaded() string {
 	if u.q.Status.Fragment == "" {
 		return ""
 	}
-	h := sha256.New()
-	for _, p := range append([]string{u.q.Status.Fragment}, u.q.Status.DropIns...) {
-		t := u.now.through(p)
+	key, files := u.now.definition(u.q.Status.Fragment, u.q.Status.DropIns)
+	u.key, u.files = key, files
+	for _, t := range files {
 		if t.err != nil {
-			u.d.Errs = append(u.d.Errs, failure("read", p, t.err))
+			u.d.Errs = append(u.d.Errs, failure("read", string(u.q.Unit), t.err))
 		}
-		h.Write([]byte(p + "\x00" + string(t.entry.Kind) + t.entry.Digest + "\x00"))
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return u.sums.get(key, func() string {
+		sum := sha256.Sum256([]byte(key))
+		return hex.EncodeToString(sum[:])
+	})
 }

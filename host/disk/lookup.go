@@ -15,21 +15,21 @@ import (
 // lookup is install's view of the search path.
 func (s *search) lookup(n unit.Name) (install.Unit, bool, error) {
 	var c confs
-	for _, in := range s.path {
-		s.conf(&c, in, string(n))
+	for _, d := range s.live {
+		s.conf(&c, d, string(n)+".d")
 	}
 	var u install.Unit
 	for _, p := range c.sorted() {
 		text, err := textOf(s.read(p))
 		u.DropIns = append(u.DropIns, install.DropIn{Path: p, Text: text, Err: err})
 	}
-	for _, in := range s.path {
-		p := in + "/" + string(n)
-		kind, there := s.dir(in).kinds[string(n)]
-		declared := in == s.config && s.over[p] != nil
+	for _, d := range s.live {
+		kind, there := d.kinds[string(n)]
+		declared := s.declared(d, string(n))
 		if !there && !declared {
 			continue
 		}
+		p := d.path + "/" + string(n)
 		t := s.read(p)
 		u.Path, u.Masked = p, t.null
 		if !u.Masked {

@@ -14,7 +14,8 @@ import (
 // The rules are those of systemd 252, held against it by a test.
 type search struct {
 	*folders
-	path   []string
+	known  *cache[unit.Name, []string] // the drop-in folders of names
+	live   []*dir                      // those of the search path that exist, and the configuration folder
 	config string
 	// over are declared files, by path, that count in the place of what stands
 	// there; nil to see the disk as it is.
@@ -34,8 +35,14 @@ type linked struct {
 // followMax is how many aliases systemd follows for one name.
 const followMax = 8
 
-func newSearch(f *folders, o Options) *search {
-	return &search{folders: f, path: o.UnitPath, config: o.ConfigDir, links: make(map[string]linked)}
+func newSearch(d *Disk, f *folders) *search {
+	s := &search{folders: f, known: d.folders, config: d.o.ConfigDir, links: make(map[string]linked)}
+	for _, p := range d.o.UnitPath {
+		if d := f.dir(p); d.there() || p == s.config {
+			s.live = append(s.live, d)
+		}
+	}
+	return s
 }
 
 // with returns the same search with declared files in place. They are found by
@@ -57,25 +64,30 @@ func (s *search) with(over map[string]*thing) *search {
 	return &c
 }
 
+// declared reports whether a declared unit file of that name counts in d.
+func (s *search) declared(d *dir, name string) bool {
+	return s.over != nil && d.path == s.config && s.over[s.config+"/"+name] != nil
+}
+
 // entry returns the first path of the search path that has the name, directories
 // aside; from is where to begin, and next where to go on.
 func (s *search) entry(name string, from int) (p string, link bool, next int) {
-	for i := from; i < len(s.path); i++ {
-		d := s.dir(s.path[i])
-		if s.path[i] == s.config && s.over[s.config+"/"+name] != nil {
-			return s.config + "/" + name, false, i + 1
+	for i := from; i < len(s.live); i++ {
+		d := s.live[i]
+		if s.declared(d, name) {
+			return d.path + "/" + name, false, i + 1
 		}
 		if kind, ok := d.kinds[name]; ok && !kind.IsDir() {
-			return s.path[i] + "/" + name, kind&fs.ModeSymlink != 0, i + 1
+			return d.path + "/" + name, kind&fs.ModeSymlink != 0, i + 1
 		}
 	}
-	return "", false, len(s.path)
+	return "", false, len(s.live)
 }
 
 // id returns what a name stands for in the search path: a fragment's path, or
 // the name that it is an alias of; "" for nothing.
 func (s *search) id(name string) (fragment, alias string) {
-	for i := 0; i < len(s.path); {
+	for i := 0; i < len(s.live); {
 		p, link, next := s.entry(name, i)
 		if i = next; p == "" {
 			break
@@ -108,16 +120,17 @@ func (s *search) readLink(p string) linked {
 		return linked{}
 	}
 	to := s.real(s.dir(path.Dir(p)), t.entry.Target)
-	inside := slices.ContainsFunc(s.path, func(dir string) bool {
-		return strings.HasPrefix(to, dir+"/") || strings.HasPrefix(to, s.dir(dir).real+"/")
-	})
-	if !inside {
+	if !slices.ContainsFunc(s.live, func(d *dir) bool { return below(to, d.path) || below(to, d.real) }) {
 		return linked{own: true}
 	}
 	if path.Base(p) != path.Base(to) && mayAlias(path.Base(p), path.Base(to)) {
 		return linked{alias: path.Base(to)}
 	}
 	return linked{}
+}
+
+func below(p, dir string) bool {
+	return len(p) > len(dir) && p[len(dir)] == '/' && strings.HasPrefix(p, dir)
 }
 
 // mayAlias reports whether systemd takes a link named from, in its search path,
@@ -217,13 +230,13 @@ func (s *search) names(n unit.Name, fragment string) []unit.Name {
 func (s *search) aliasesOf(base string) []string {
 	if s.aliases == nil {
 		s.aliases = make(map[string][]string)
-		for _, p := range s.path {
-			for name, kind := range s.dir(p).kinds {
-				if kind&fs.ModeSymlink == 0 || s.over[p+"/"+name] != nil {
+		for _, d := range s.live {
+			for name, kind := range d.kinds {
+				if kind&fs.ModeSymlink == 0 || s.declared(d, name) {
 					continue
 				}
 				n, err := unit.ParseName(name)
-				if err != nil || s.link(p+"/"+name).alias == "" {
+				if err != nil || s.link(d.path+"/"+name).alias == "" {
 					continue
 				}
 				p, _ := s.fragment(n)

@@ -31,7 +31,7 @@ func (d *Disk) Sweep() (int, error) {
 }
 
 func (d *Disk) sweep(p string, below bool) (swept int, err error) {
-	dir := d.tree.openDir(p)
+	dir := d.tree.openDir(p, make([]byte, 32<<10))
 	defer dir.close()
 	if dir.err != nil {
 		return 0, failure("sweep", p, dir.err)

@@ -8,48 +8,70 @@ import (
 	"stead/host/unit"
 )
 
-// text reads what the unit's files say when what is declared is in place, and
-// returns it.
-func (u *one) text() unit.File {
-	fragment, gone := u.then.fragment(u.q.Unit)
-	var f unit.File
-	var files []unit.File
-	if fragment != "" {
-		f = u.then.read(fragment).text
-	}
-	if hasDropIns(u.q, fragment, gone) {
-		for _, p := range u.then.dropins(u.then.names(u.q.Unit, fragment)) {
-			files = append(files, u.then.read(p).text)
-		}
-	}
-	if len(files) > 0 {
-		f = f.Merge(files...)
-	}
-	t := &u.d.Text
-	t.Kind = kindOf(fragment)
-	t.Type = last(f, "Service", "Type")
-	t.PIDFile = last(f, "Service", "PIDFile")
-	t.RemainAfter = yes(last(f, "Service", "RemainAfterExit"))
-	t.RefuseStart = yes(last(f, "Unit", "RefuseManualStart"))
-	t.RefuseStop = yes(last(f, "Unit", "RefuseManualStop"))
-	t.Conditions = conditions(f)
-	return f
+// def is what the files of a unit define.
+type def struct {
+	key     string // the files' paths and digests
+	text    plan.Text
+	install bool // there is an [Install] section
 }
 
-// conditions lists the Condition…= lines in force; an empty one drops those of
-// its kind before it (systemd.unit(5)).
-func conditions(f unit.File) []string {
-	var lines []string
-	for key, value := range f.Entries("Unit") {
-		switch {
-		case !strings.HasPrefix(key, "Condition"):
-		case value == "":
-			lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, key+"=") })
-		default:
-			lines = append(lines, key+"="+value)
+// text reads what the unit's files say when what is declared is in place.
+func (u *one) text() def {
+	fragment, dropins := u.d.Fragment, u.d.DropIns
+	if u.then != u.now {
+		var gone bool
+		fragment, gone = u.then.fragment(u.q.Unit)
+		if dropins = nil; hasDropIns(u.q, fragment, gone) {
+			dropins = u.then.dropins(u.then.names(u.q.Unit, fragment))
 		}
 	}
-	return lines
+	key, files := u.key, u.files
+	if u.then != u.now || fragment != u.q.Status.Fragment || !slices.Equal(dropins, u.q.Status.DropIns) {
+		key, files = u.then.definition(fragment, dropins)
+	}
+	return u.defs.get(key, func() def { return define(key, fragment, files) })
+}
+
+// definition returns a key for what the files say, and the files.
+func (s *search) definition(fragment string, dropins []string) (string, []*thing) {
+	files := make([]*thing, 0, 1+len(dropins))
+	size := 0
+	if fragment != "" {
+		files, size = append(files, s.read(fragment)), 80+len(fragment)
+	}
+	for _, p := range dropins {
+		files, size = append(files, s.read(p)), size+80+len(p)
+	}
+	key := make([]byte, 0, size)
+	for i, t := range files {
+		p := fragment
+		if skipped := len(files) - len(dropins); i >= skipped {
+			p = dropins[i-skipped]
+		}
+		key = append(append(key, p...), 0)
+		key = append(append(append(key, t.entry.Kind...), t.entry.Digest...), 0)
+	}
+	return string(key), files
+}
+
+// define reads the files of a unit, the fragment first.
+func define(key, fragment string, files []*thing) def {
+	var f unit.File
+	for i, t := range files {
+		if i == 0 {
+			f = t.text
+			continue
+		}
+		f = f.Merge(t.text)
+	}
+	return def{key: key, install: f.HasSection("Install"), text: plan.Text{
+		Kind:        kindOf(fragment),
+		Type:        last(f, "Service", "Type"),
+		PIDFile:     last(f, "Service", "PIDFile"),
+		RemainAfter: yes(last(f, "Service", "RemainAfterExit")),
+		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
+		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
+	}}
 }
 
 func last(f unit.File, section, key string) string {

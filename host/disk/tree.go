@@ -78,21 +78,21 @@ type dir struct {
 // there reports whether the directory exists.
 func (d *dir) there() bool { return d.kinds != nil }
 
-// openDir opens a directory by its path and lists it. One that does not exist,
+// openDir opens a directory by its path and lists it, with buf to do so. One that does not exist,
 // or is none, is empty and not there; d.err tells of other trouble.
-func (t tree) openDir(p string) *dir {
+func (t tree) openDir(p string, buf []byte) *dir {
 	d := &dir{path: p, real: p, fd: -1}
 	fd, err := t.open(p, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil {
 		d.real, err = t.real(fd)
-		d.list(fd, err)
+		d.list(fd, err, buf)
 		return d
 	}
 	return d.absent(err)
 }
 
 // sub opens a directory below d that is no link.
-func (d *dir) sub(name string) *dir {
+func (d *dir) sub(name string, buf []byte) *dir {
 	s := &dir{path: d.path + "/" + name, real: d.real + "/" + name, fd: -1}
 	fd, err := again(func() (int, error) {
 		return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -100,7 +100,7 @@ func (d *dir) sub(name string) *dir {
 	if err != nil {
 		return s.absent(err)
 	}
-	s.list(fd, nil)
+	s.list(fd, nil, buf)
 	return s
 }
 
@@ -114,10 +114,10 @@ func (d *dir) absent(err error) *dir {
 	return d
 }
 
-func (d *dir) list(fd int, err error) {
-	d.fd, d.known = fd, make(map[string]*thing)
+func (d *dir) list(fd int, err error, buf []byte) {
+	d.fd = fd
 	if err == nil {
-		d.kinds, err = kinds(fd)
+		d.kinds, err = kinds(fd, buf)
 	}
 	if err != nil {
 		d.err = err
@@ -133,9 +133,8 @@ func (d *dir) close() {
 }
 
 // kinds lists a directory: the type bits of each entry, by name.
-func kinds(fd int) (map[string]fs.FileMode, error) {
+func kinds(fd int, buf []byte) (map[string]fs.FileMode, error) {
 	all := make(map[string]fs.FileMode)
-	buf := make([]byte, 32<<10)
 	for {
 		n, err := again(func() (int, error) { return unix.Getdents(fd, buf) })
 		if err != nil {
