@@ -16,16 +16,19 @@ const reasonWidth = 100
 
 // source says what is the matter with the folder of declarations, if anything is.
 func (w screen) source(s host.Source) {
-	switch {
-	case s.Trouble == "":
+	if s.Trouble == "" {
 		return
-	case s.Accepted.IsZero():
-		fmt.Fprintf(w, "%s: %s; nothing was accepted yet\n", s.Folder, s.Trouble)
-	default:
-		fmt.Fprintf(w, "%s: %s; what was accepted at %s stays in force\n", s.Folder, s.Trouble, w.when(s.Accepted))
 	}
+	line := func(label, text string) { fmt.Fprintf(w, "%-10s %s\n", label, text) }
+	line("folder", s.Folder)
+	line("trouble", s.Trouble)
 	for _, p := range s.Problems {
-		fmt.Fprintf(w, "  %s\n", p)
+		line("", p)
+	}
+	if s.Accepted.IsZero() {
+		line("in force", "nothing: no reading was accepted yet")
+	} else {
+		line("in force", "what was accepted at "+w.when(s.Accepted))
 	}
 	fmt.Fprintln(w)
 }
