@@ -65,7 +65,7 @@ func (d *demo) empty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.show(ctx, 0, "stead host status | grep -e trouble -e 'in force'")
+	return d.show(ctx, 0, "stead host status | head -n 2")
 }
 
 func (d *demo) withdraw(ctx context.Context) error {
