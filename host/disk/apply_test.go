@@ -174,6 +174,21 @@ func TestWhatOnlyTheUserHasIsKept(t *testing.T) {
 	require.Empty(t, w.apply(again).Kept)
 }
 
+func TestWhatSomebodyDoesAgainAndAgainIsKeptOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	p := etc + "/a.service"
+	kept := make(map[string]int)
+	for i := range 6 {
+		w.put(p, []string{"one", "another"}[i%2])
+		kept[w.apply(put(p, "ours")).Kept[p]]++
+	}
+	require.Len(t, kept, 2)
+	for as, times := range kept {
+		require.Equal(t, 3, times, as)
+	}
+	require.Equal(t, 2, strings.Count(w.read("/var/lib/stead/host/kept/index.jsonl"), "\n"))
+}
+
 func TestWhatIsNoFileIsNotTakenAway(t *testing.T) {
 	w := newWorld(t, map[string]string{etc + "/d/": ""})
 	require.NoError(t, unix.Mkfifo(w.at(etc+"/p"), 0o600))

@@ -42,7 +42,7 @@ type coalescer struct {
 	arm func(*burst)
 }
 
-// run ends with ctx, or when events is closed.
+// run ends with ctx, or when a channel is closed.
 func (c *coalescer) run(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, changed <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -60,7 +60,10 @@ func (c *coalescer) run(ctx context.Context, events <-chan fsnotify.Event, errs 
 				continue
 			}
 			b.add(e.Name)
-		case <-errs: // an overflow, or trouble with the kernel
+		case _, ok := <-errs: // an overflow, or trouble with the kernel
+			if !ok {
+				return
+			}
 			b.all = true
 		case <-changed:
 			c.arm(&b)

@@ -16,6 +16,11 @@ const few = 16
 // sync makes the prepared files, and the kept copies, durable. It closes them.
 func (b *batch) sync(ctx context.Context, acts []*act) {
 	err := b.keep.sync()
+	if b.keep != nil && err == nil {
+		for _, c := range b.keep.fresh {
+			b.copies.keep(c, b.res.Kept[c.path])
+		}
+	}
 	synced := make(map[uint64]error)
 	for _, a := range acts {
 		switch {

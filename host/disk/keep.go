@@ -52,6 +52,11 @@ func (b *batch) preserve(a *act) error {
 	if t.entry.Kind == plan.Absent || !a.Keep && t.entry == a.seen.entry {
 		return nil
 	}
+	key := copied{a.Path, t.entry}
+	if as, ok := b.copies.known(key); ok {
+		b.res.Kept[a.Path] = as // somebody does the same again and again
+		return nil
+	}
 	if b.keep == nil {
 		if b.keep, err = b.openKeeper(); err != nil {
 			return fault.New(fault.Failed, "keep a copy", a.Path, err)
@@ -62,7 +67,14 @@ func (b *batch) preserve(a *act) error {
 		return fault.New(fault.Failed, "keep a copy", a.Path, err)
 	}
 	b.res.Kept[a.Path] = b.o.Kept + "/" + as
+	b.keep.fresh = append(b.keep.fresh, key)
 	return nil
+}
+
+// copied is a version of a path that a copy was made of.
+type copied struct {
+	path  string
+	entry plan.Entry
 }
 
 // keeper writes into the folder of copies.
@@ -70,6 +82,7 @@ type keeper struct {
 	dir   *place
 	index int
 	dirty bool
+	fresh []copied // kept by this batch
 }
 
 func (b *batch) openKeeper() (*keeper, error) {

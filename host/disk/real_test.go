@@ -65,6 +65,50 @@ func TestSearchIsSystemds(t *testing.T) {
 	}
 }
 
+// TestSystemdReadsWhatWasApplied has a unit with a drop-in and links put down, and
+// taken away again.
+func TestSystemdReadsWhatWasApplied(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	facts, err := HostSpecifiers("/")
+	require.NoError(t, err)
+	d, err := New(Options{UnitPath: searchPath(), Specifiers: facts})
+	require.NoError(t, err)
+	s := enabled(service("web.service", plain+"[Install]\nWantedBy=multi-user.target\nAlias=www.service %H-%b.service\n"), true)
+	s.DropIns = map[string]string{"10-b.conf": "[Unit]\nDescription=by drop-in\n"}
+	q := []plan.Query{{Unit: s.Unit, Service: s}}
+	look := func() plan.Disk {
+		all, err := d.Look(t.Context(), q)
+		require.NoError(t, err)
+		require.Empty(t, all[0].Errs)
+		return all[0]
+	}
+	var puts, takes []plan.Change
+	for _, w := range look().Wants {
+		puts = append(puts, plan.Change{Path: w.Path, Entry: w.Entry, Content: w.Content})
+		takes = append(takes, plan.Change{Path: w.Path, Entry: absent()})
+	}
+	require.Len(t, puts, 5)
+	before := run(t, "find", etc, "-printf", "%p %y %l\n")
+	r := d.Apply(t.Context(), puts)
+	run(t, "systemctl", "daemon-reload")
+	require.Equal(t, "by drop-in", run(t, "systemctl", "show", "-P", "Description", "web.service"))
+	require.Equal(t, "enabled", run(t, "systemctl", "is-enabled", "web.service"))
+	names := strings.Fields(run(t, "systemctl", "show", "-P", "Names", "www.service"))
+	slices.Sort(names)
+	require.Equal(t, []string{facts.Hostname + "-" + facts.BootID + ".service", "web.service", "www.service"}, names)
+	is, now := ask(t, []unit.Name{"www.service"})[0], look()
+	require.Equal(t, said{"loaded", now.Fragment, now.DropIns}, is)
+	require.Len(t, now.OwnLinks, 3)
+
+	for _, err := range d.Apply(t.Context(), takes).Errs {
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, r.Made, d.RemoveDirs(r.Made))
+	require.Equal(t, before, run(t, "find", etc, "-printf", "%p %y %l\n"))
+}
+
 // said is what systemd says of a unit.
 type said struct {
 	load, fragment string

@@ -38,7 +38,7 @@ const followMax = 8
 func newSearch(d *Disk, f *folders) *search {
 	s := &search{folders: f, known: d.folders, config: d.o.ConfigDir, links: make(map[string]linked)}
 	for _, p := range d.o.UnitPath {
-		if d := f.dir(p); d.there() || p == s.config {
+		if d := f.dir(p); (d.there() || p == s.config) && !slices.Contains(s.live, d) {
 			s.live = append(s.live, d)
 		}
 	}

@@ -49,7 +49,7 @@ func (t tree) open(p string, flags int) (int, error) {
 func again(call func() (int, error)) (int, error) {
 	for range 64 {
 		n, err := call()
-		if err != unix.EINTR && err != unix.EAGAIN {
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
 			return n, err
 		}
 	}

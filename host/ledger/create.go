@@ -26,7 +26,7 @@ func (l *Ledger) create() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(made)
+	defer func() { _ = os.RemoveAll(made) }() // a sweep gets what stays
 	file := filepath.Join(made, "ledger.db")
 	if err := fill(file); err != nil {
 		return err
