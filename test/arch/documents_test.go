@@ -17,6 +17,9 @@ var inlineCode = regexp.MustCompile("`([^`\n]+)`")
 // the end-to-end tests run, and every command that a sentence names to exist.
 func checkDocuments(t *tree) []finding {
 	var out []finding
+	ran := slices.ContainsFunc(t.files, func(f *source) bool {
+		return f.isTest() && strings.HasPrefix(f.path, "test/system/") && strings.Contains(f.text, "arch.Documents(")
+	})
 	for _, f := range t.files {
 		if path.Ext(f.path) != ".md" || strings.Contains(f.path, "testdata/") {
 			continue
@@ -29,6 +32,9 @@ func checkDocuments(t *tree) []finding {
 		run := f.path == "README.md" || strings.HasPrefix(f.path, "docs/")
 		for _, b := range blocks {
 			out = append(out, blockFaults(b, run)...)
+			if b.Run() && run && !ran {
+				out = append(out, finding{f.path, b.Line, "no test of test/system runs the documents' blocks (arch.Documents)"})
+			}
 		}
 		out = append(out, proseFaults(t, f, blocks)...)
 	}
