@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -172,7 +173,7 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	}
 	k.accepted = next
 	k.host.mu.Lock()
-	k.host.source.Accepted = now
+	k.host.source.Accepted, k.host.source.Leaving = now, slices.Sorted(maps.Keys(k.missing))
 	k.host.mu.Unlock()
 	return wait, k.loop.Declare(ctx, k.set())
 }

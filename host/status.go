@@ -36,6 +36,9 @@ type Source struct {
 	// stays in force. "" when all is well.
 	Trouble  string   `json:"trouble,omitempty"`
 	Problems []string `json:"problems,omitempty"`
+	// Leaving are declarations that have just gone from the folder; they are
+	// withdrawn when they stay gone for two seconds. Sorted.
+	Leaving []string `json:"leaving,omitempty"`
 }
 
 // MaxStatus bounds the answer that a client reads, in bytes.

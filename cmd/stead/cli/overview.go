@@ -53,6 +53,9 @@ func (w screen) overview(st host.Status, wide bool) {
 	}
 	table(w, "", head, rows)
 	fmt.Fprintln(w, tally(st.Reports))
+	if gone := st.Source.Leaving; len(gone) > 0 {
+		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", strings.Join(gone, ", "))
+	}
 }
 
 func (w screen) narrowRow(r *report.Report) []string {
