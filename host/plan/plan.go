@@ -113,7 +113,9 @@ func Decide(in Input) Decision {
 	case len(d.Steps) > 0:
 		if !in.Track.free(in.Clock.Wall) {
 			d.Steps = nil
-			d.contested(in)
+			if !in.Track.held(d, in.Clock.Wall) {
+				d.contested(in)
+			}
 			return *d
 		}
 		d.Steps = append(d.Steps, reloadStep("its files changed"))

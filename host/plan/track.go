@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
 )
@@ -36,7 +37,9 @@ type Track struct {
 	NotBefore time.Time   // no job and no repair before
 	Undone    []time.Time // when it was undone from outside, within the window
 	UndoneHow string
-	Fought    int // how often the delay of a fight has grown
+	blocked   int    // how often in a row the disk could not be put right
+	blockedBy string // the last reason
+	Fought    int    // how often the delay of a fight has grown
 	foreign   time.Time
 
 	rises       []rise // automatic restarts by systemd
@@ -68,6 +71,16 @@ type rise struct {
 }
 
 func (t Track) free(now time.Time) bool { return !now.Before(t.NotBefore) }
+
+// held reports whether the disk is not to be tried again yet, and says why.
+func (t Track) held(d *Decision, now time.Time) bool {
+	if t.blocked == 0 || t.free(now) {
+		return false
+	}
+	d.fail(report.DiskError, "%s", t.blockedBy)
+	d.by(t.NotBefore)
+	return true
+}
 
 // Since is when the state of the last look began.
 func (t Track) Since() time.Time { return t.at }
@@ -101,6 +114,23 @@ func (t Track) Rejected(now time.Time) Track {
 	t.Tries++
 	t.judged = t.Tries
 	t.NotBefore = now.Add(delay(t.Tries))
+	return t
+}
+
+// Blocked notes that what stands on the disk could not be put right, and why.
+func (t Track) Blocked(why string, now time.Time) Track {
+	t.blocked++
+	t.blockedBy = why
+	t.NotBefore = now.Add(delay(t.blocked))
+	return t
+}
+
+// Unblocked notes that it could.
+func (t Track) Unblocked() Track {
+	if t.blocked > 0 && t.Fought == 0 {
+		t.NotBefore = time.Time{}
+	}
+	t.blocked, t.blockedBy = 0, ""
 	return t
 }
 
@@ -153,6 +183,8 @@ func (t Track) restart(in Input) Track {
 	}
 	if t.generation() != fresh.generation() {
 		fresh.Settled = false
+	} else if t.blocked > 0 {
+		fresh.blocked, fresh.blockedBy, fresh.NotBefore = t.blocked, t.blockedBy, t.NotBefore
 	}
 	return fresh
 }

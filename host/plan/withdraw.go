@@ -18,6 +18,9 @@ func withdraw(in Input, d *Decision) {
 		return
 	}
 	if steps := giveBack(in, nil, "withdrawn"); len(steps) > 0 {
+		if in.Track.held(d, in.Clock.Wall) {
+			return
+		}
 		d.Steps = append(steps, reloadStep("files were given back"))
 		return
 	}

@@ -30,6 +30,9 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		}
 		l.decide(again)
 		batch = join(batch, again)
+		for _, m := range again {
+			m.dirty = m.dirty || slices.ContainsFunc(m.plan.Steps, plan.Step.OnDisk) // changed since it was written
+		}
 	}
 	jobs, err := l.act(ctx, batch)
 	if err != nil {

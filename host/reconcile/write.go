@@ -36,7 +36,8 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	}
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
 	rec := plan.Record{Blobs: make(map[string][]byte)}
-	changes, todo := l.prepare(todo, rec.Blobs)
+	changes, able := l.prepare(todo, rec.Blobs)
+	owed := l.memory.OwesReload
 	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
 	l.making(changes)
 	mem := l.memory
@@ -47,7 +48,15 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	l.o.Point("recorded")
 	applied := l.o.Disk.Apply(ctx, changes)
 	l.o.Point("written")
-	l.wrote(todo, applied)
+	done := l.wrote(able, applied)
+	judged := make(map[*managed]bool)
+	for _, w := range todo {
+		if !judged[w.m] {
+			judged[w.m] = true
+			l.blocked(w.m, done[w.m])
+		}
+	}
+	l.memory.OwesReload = owed || len(done) > 0
 	return len(changes), nil
 }
 
@@ -131,28 +140,39 @@ func (l *Loop) change(w work, blobs map[string][]byte) (plan.Change, error) {
 	return c, nil
 }
 
-// wrote takes the result of a batch of changes in.
-func (l *Loop) wrote(todo []work, applied plan.Applied) {
-	now := l.now()
-	failed := make(map[*managed]bool)
+// wrote takes the result of a batch of changes in, and returns the units of
+// which something was changed.
+func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
+	done := make(map[*managed]bool)
 	for i, w := range todo {
 		err := applied.Errs[i]
 		if kept := applied.Kept[w.step.Path]; kept != "" {
 			w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
 		}
 		l.step(w.m, w.step, 0, err)
-		w.m.owes = "its files changed"
-		if err == nil {
-			l.side.wantVerify(w.m)
-		} else {
+		if err != nil {
 			w.m.trials = append(w.m.trials, err)
-			if !failed[w.m] {
-				failed[w.m] = true
-				w.m.track = w.m.track.Rejected(now)
-			}
+			continue
 		}
+		done[w.m], w.m.owes = true, "its files changed"
+		l.side.wantVerify(w.m)
 	}
 	l.tidy(todo)
+	return done
+}
+
+// blocked takes in, after each try, whether the disk of a unit could be put
+// right. A unit of which nothing was changed waits for no reload.
+func (l *Loop) blocked(m *managed, changed bool) {
+	if len(m.trials) == 0 {
+		m.track = m.track.Unblocked()
+		return
+	}
+	m.track = m.track.Blocked(m.trials[0].Error(), l.now())
+	m.again = m.track.NotBefore
+	if !changed && m.owes == "" {
+		m.plan.Steps = slices.DeleteFunc(slices.Clone(m.plan.Steps), func(s plan.Step) bool { return s.Action == plan.Reload })
+	}
 }
 
 // tidy removes folders that stead made and that its removals have emptied.

@@ -1,0 +1,36 @@
+package reconcile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/report"
+)
+
+// A folder is never taken away: what cannot be put right is said, and tried again
+// until it can be.
+func TestAFolderInThePlaceOfAUnitFileIsAFailureUntilItGoes(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity")
+		file := filepath.Join(r.etc, "web.service")
+		r.declare(web)
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		require.NoError(t, os.Remove(file))
+		require.NoError(t, os.Mkdir(file, 0o755))
+		r.watch.saw(file)
+		for range 3 {
+			rep := r.after(20*time.Second).outcome("web.service", report.Failed, report.DiskError)
+			require.Contains(t, rep.Text, file)
+			require.NotZero(t, rep.Retry)
+		}
+		reloads := r.fake.Calls()["Reload"]
+		require.Less(t, reloads, 8, "tries have growing delay")
+		require.NoError(t, os.Remove(file))
+		r.after(5*time.Minute).outcome("web.service", report.Converged, "")
+		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
