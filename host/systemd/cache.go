@@ -36,14 +36,14 @@ type entry struct {
 type definition struct {
 	fragment   string
 	dropIns    []string
-	source     string
 	needReload bool
 }
 
 // running is how a unit stands, together with what the list said when it was
 // read. It stays so until the unit changes.
 type running struct {
-	seen key
+	seen      key
+	triggered bool // trouble.Triggers was read
 
 	invocation string
 	started    time.Duration
@@ -58,7 +58,7 @@ type key struct {
 	load   unit.LoadState
 	active unit.ActiveState
 	sub    string
-	job    unit.Job
+	job    uint32
 }
 
 // watch gathers the units that the manager unloads while it is held.
@@ -122,7 +122,7 @@ func (c *cache) openLoose(n unit.Name, w *watch) (ticket, bool) {
 		delete(c.skipped, n)
 		return ticket{}, false
 	}
-	r := &running{}
+	r := &running{triggered: true}
 	if typeIfcs[n.Type()] != "" {
 		r.trouble.Result = "success"
 	}
@@ -164,6 +164,23 @@ func (c *cache) changed(n unit.Name) {
 	}
 }
 
+// told takes in how n stands by the manager's own signals, if n is a unit that
+// was asked for.
+func (c *cache) told(n unit.Name, r *running) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.units[n]
+	if e == nil {
+		if c.loose[n] == nil {
+			return
+		}
+		e = &entry{}
+		c.units[n] = e
+	}
+	e.version++
+	e.run = r
+}
+
 // tried notes whether the last start of n was skipped because of a condition,
 // which the manager forgets when it unloads the unit.
 func (c *cache) tried(n unit.Name, skipped bool) {
@@ -180,7 +197,9 @@ func (c *cache) tried(n unit.Name, skipped bool) {
 func (c *cache) loaded(n unit.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.units, n)
+	if c.units[n] != nil {
+		c.units[n] = &entry{} // and not those that hold tickets
+	}
 }
 
 // unloaded invalidates all of n.

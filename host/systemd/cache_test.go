@@ -33,7 +33,7 @@ func TestCacheKeepsUntilInvalidated(t *testing.T) {
 		{"it was unloaded", func(c *cache) { c.unloaded("a.service") }, upKey, false, false},
 		{"a reload", func(c *cache) { c.clear() }, upKey, false, false},
 		{"the list says something else", func(*cache) {}, key{load: unit.Loaded, active: unit.Inactive, sub: "dead"}, true, false},
-		{"a job is queued", func(*cache) {}, key{load: unit.Loaded, active: unit.Active, sub: "running", job: unit.Job{ID: 1, Type: unit.StopJob}}, true, false},
+		{"a job is queued", func(*cache) {}, key{load: unit.Loaded, active: unit.Active, sub: "running", job: 1}, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := filled("a.service")

@@ -16,16 +16,20 @@ type look struct {
 	opened *entry // of the first ticket, before the unit was found to be loose
 	whole  bool   // every property that was asked for was answered, so that it can be kept
 
-	kind     string // unit type
-	stamps   bool   // what follows was read
-	tried    uint64 // when conditions were last tested, 0 for never
-	asserted uint64 // when asserts were last tested, 0 for never
-	met      [2]bool
+	kind   string // unit type
+	stamps bool   // what follows was read
+	tried  uint64 // when conditions were last tested, 0 for never
+	met    [2]bool
 }
 
 func (r row) key() key {
-	return key{unit.LoadState(r.Load), unit.ActiveState(r.Active), r.Sub, unit.Job{ID: r.JobID, Type: unit.JobType(r.JobType)}}
+	return key{unit.LoadState(r.Load), unit.ActiveState(r.Active), r.Sub, r.JobID}
 }
+
+// begun are the types of units that come to life by a start alone. A start tests
+// conditions first, also where there are none, so one of these whose conditions
+// were never tested was never started and has no past (seen on systemd 252).
+var begun = map[string]bool{"service": true, "socket": true, "timer": true, "path": true, "target": true}
 
 // fill reads what the tickets of looks lack, in two rounds: the second is for
 // units that are down and have a past.
@@ -55,30 +59,28 @@ func (lk *look) onType(property string, into func(dbus.Variant) error) want {
 
 // first lists what must be read of lk.
 func (lk *look) first() []want {
-	var ws []want
-	loose := lk.ticket.entry == nil
 	k := lk.row.key()
 	missing := k.load == unit.NotFound
+	fresh, loose := lk.ticket.run == nil, lk.ticket.entry == nil
+	var ws []want
 	if lk.ticket.def == nil {
-		d := &definition{}
-		lk.ticket.def = d
+		lk.ticket.def = &definition{}
 		if !missing {
-			ws = append(ws, lk.on("FragmentPath", to(&d.fragment)), lk.on("DropInPaths", to(&d.dropIns)))
+			ws = append(ws, lk.defined(lk.ticket.def, loose)...)
 		}
-		if !missing && !loose {
-			ws = append(ws, lk.on("SourcePath", to(&d.source)), lk.on("NeedDaemonReload", to(&d.needReload)))
-		}
-	}
-	fresh := lk.ticket.run == nil
-	if fresh {
-		lk.ticket.run = &running{}
-	}
-	r := lk.ticket.run
-	r.seen = k
-	if fresh && (!missing || !k.active.Down()) {
-		ws = append(ws, lk.standing(r)...)
 	}
 	switch {
+	case fresh:
+		lk.ticket.run = &running{seen: k}
+		if !missing || !k.active.Down() {
+			ws = append(ws, lk.standing(lk.ticket.run)...)
+		}
+	case !k.active.Up() && !lk.ticket.run.triggered:
+		r := *lk.ticket.run // others may look at it
+		lk.ticket.run = &r
+		ws = append(ws, lk.triggers(&r))
+	}
+	switch r := lk.ticket.run; {
 	case missing:
 		// systemd has no other words for this one, and asking would load it again
 		r.trouble.LoadError = fmt.Sprintf("Unit %s not found.", lk.row.Name)
@@ -88,26 +90,41 @@ func (lk *look) first() []want {
 	return ws
 }
 
+// defined lists what says which files a unit was loaded from. One that is loaded
+// for every call is loaded from what is on disk.
+func (lk *look) defined(d *definition, loose bool) []want {
+	ws := []want{lk.on("FragmentPath", to(&d.fragment)), lk.on("DropInPaths", to(&d.dropIns))}
+	if !loose {
+		ws = append(ws, lk.on("NeedDaemonReload", to(&d.needReload)))
+	}
+	return ws
+}
+
+func (lk *look) triggers(r *running) want {
+	r.triggered = true
+	return lk.on("TriggeredBy", toNames(&r.trouble.Triggers))
+}
+
 // standing lists what says how a unit stands: for one that is up all there is,
 // for one that is down whether it has a past.
 func (lk *look) standing(r *running) []want {
 	active := unit.ActiveState(lk.row.Active)
-	ws := []want{lk.on("StateChangeTimestampMonotonic", toTime(&r.changed))}
-	if !active.Down() {
-		ws = append(ws, lk.past(r)...)
-	}
 	if active.Up() {
-		return ws
+		return append(lk.past(r), lk.since(r))
 	}
 	lk.stamps = true
-	ws = append(ws,
-		lk.on("ConditionTimestampMonotonic", to(&lk.tried)),
-		lk.on("AssertTimestampMonotonic", to(&lk.asserted)),
-		lk.on("TriggeredBy", toNames(&r.trouble.Triggers)))
-	if !active.Down() {
-		ws = append(ws, lk.results(&r.trouble)...)
+	ws := []want{lk.triggers(r), lk.on("ConditionTimestampMonotonic", to(&lk.tried))}
+	switch {
+	case !active.Down():
+		ws = append(append(append(ws, lk.since(r)), lk.past(r)...), lk.results(&r.trouble)...)
+	case !begun[lk.kind]:
+		ws = append(ws, lk.since(r))
 	}
 	return ws
+}
+
+func (lk *look) since(r *running) want {
+	return lk.on("StateChangeTimestampMonotonic", toTime(&r.changed))
 }
 
 // past lists the traces of a unit's run.
@@ -146,17 +163,19 @@ func (lk *look) second() []want {
 	var ws []want
 	r := lk.ticket.run
 	if unit.ActiveState(lk.row.Active).Down() {
-		if r.changed > 0 {
+		switch {
+		case lk.tried > 0 && begun[lk.kind]:
+			ws = append(append(append(ws, lk.since(r)), lk.past(r)...), lk.results(&r.trouble)...)
+		case r.changed > 0:
 			ws = append(append(ws, lk.past(r)...), lk.results(&r.trouble)...)
-		} else if typeIfcs[lk.kind] != "" {
+		case typeIfcs[lk.kind] != "":
 			r.trouble.Result = "success"
 		}
 	}
-	if lk.tried > 0 {
-		ws = append(ws, lk.on("ConditionResult", to(&lk.met[0])), lk.on("Conditions", toUnmet(&r.trouble.Unmet, &lk.met[0], false)))
-	}
-	if lk.asserted > 0 {
-		ws = append(ws, lk.on("AssertResult", to(&lk.met[1])), lk.on("Asserts", toUnmet(&r.trouble.Unmet, &lk.met[1], true)))
+	if lk.tried > 0 { // asserts are tested right after conditions
+		ws = append(ws,
+			lk.on("ConditionResult", to(&lk.met[0])), lk.on("Conditions", toUnmet(&r.trouble.Unmet, &lk.met[0], false)),
+			lk.on("AssertResult", to(&lk.met[1])), lk.on("Asserts", toUnmet(&r.trouble.Unmet, &lk.met[1], true)))
 	}
 	return ws
 }
@@ -174,8 +193,9 @@ func toLoadError(p *string) func(dbus.Variant) error {
 func (lk *look) status(asked unit.Name) unit.Status {
 	k, d, r := lk.row.key(), lk.ticket.def, lk.ticket.run
 	return unit.Status{
-		Asked: asked, ID: unit.Name(lk.row.Name), Load: k.load, Active: k.active, Sub: k.sub, Job: k.job,
-		Fragment: d.fragment, DropIns: d.dropIns, Source: d.source, NeedReload: d.needReload,
+		Asked: asked, ID: unit.Name(lk.row.Name), Load: k.load, Active: k.active, Sub: k.sub,
+		Job:      unit.Job{ID: lk.row.JobID, Type: unit.JobType(lk.row.JobType)},
+		Fragment: d.fragment, DropIns: d.dropIns, NeedReload: d.needReload,
 		Invocation: r.invocation, Started: r.started, Changed: r.changed, Restarts: r.restarts, MainPID: r.mainPID,
 		Trouble: r.trouble,
 	}
