@@ -24,6 +24,7 @@ func (u *one) links(text def, names []unit.Name) {
 	for _, p := range r.Problems {
 		u.d.Text.InstallErrors = append(u.d.Text.InstallErrors, p.String())
 	}
+	u.d.Text.InstallFailed = r.Failed()
 	u.own(r)
 	if enabled == nil {
 		return

@@ -62,7 +62,8 @@ type Text struct {
 	RefuseStart   bool     // RefuseManualStart=
 	RefuseStop    bool     // RefuseManualStop=
 	Conditions    []string // Condition…= lines in force
-	InstallErrors []string
+	InstallErrors []string // what is wrong with its [Install] section
+	InstallFailed bool     // enabling it by systemd's own means would end in an error
 }
 
 // TextKind says what made the unit's fragment.

@@ -95,12 +95,21 @@ type Decision struct {
 	Done     bool      // of a unit that is given back: nothing is left to do
 }
 
+// lookAgain is when a path that could not be looked at is looked at again.
+const lookAgain = 30 * time.Second
+
 // Settle is how long a unit must hold a state before it counts.
 const Settle = time.Second
 
 // Decide makes the plan for one unit.
 func Decide(in Input) Decision {
 	d := &Decision{}
+	if len(in.Disk.Errs) > 0 {
+		// What stands there is not known, so it could not be given back later.
+		d.fail(report.DiskError, "%s", in.Disk.Errs[0])
+		d.by(in.Clock.Wall.Add(lookAgain))
+		return *d
+	}
 	if in.Service == nil {
 		withdraw(in, d)
 		return *d
@@ -200,7 +209,7 @@ func refuse(in Input, d *Decision) bool {
 		d.refuse(report.Protected, "its [Install] section asks for %s, which reaches a protected unit: %s", path, why)
 		return true
 	}
-	if in.Disk.Mask != "" {
+	if in.Disk.Mask != "" && !in.truncated() {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
 		return true
 	}
@@ -209,6 +218,14 @@ func refuse(in Input, d *Decision) bool {
 		return true
 	}
 	return false
+}
+
+// truncated reports whether the mask is stead's own unit file with its bytes
+// gone: systemd takes an empty file for a mask, and nobody meant one.
+func (in Input) truncated() bool {
+	p := in.Disk.Mask
+	wrote := in.Memory.Wrote[p]
+	return in.Disk.At[p].Kind == File && wrote.Kind == File && wrote.Digest != in.Disk.At[p].Digest
 }
 
 // reaches finds a wanted link that would take a protected unit's name, or make
@@ -296,7 +313,7 @@ func (d *Decision) links(in Input) {
 		why = fmt.Sprintf("it is %s; its enablement lives in what made it", text.Kind)
 	case !text.HasInstall:
 		why = "it is static: it has no [Install] section, so there is nothing to enable"
-	case len(text.InstallErrors) > 0:
+	case text.InstallFailed && len(text.InstallErrors) > 0:
 		why = "its [Install] section cannot be followed: " + text.InstallErrors[0]
 	}
 	if why == "" {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -125,6 +126,21 @@ func TestDecide(t *testing.T) {
 			in.Memory.Found[p], in.Memory.Wrote[p], in.Disk.At[p] = Entry{Kind: Absent}, entry("x"), entry("x")
 		}), report.Waiting, report.OwedReload, []string{"remove " + path + ".d/10-a.conf", "reload "}},
 		{"masked", scene(func(in *Input) { in.Disk.Mask = path }), report.Refused, report.IsMasked, nil},
+		{"our own file emptied is no mask", scene(func(in *Input) {
+			in.Disk.Mask, in.Disk.At[path] = path, entry("empty")
+		}), report.Waiting, report.OwedReload, []string{"write " + path, "reload "}},
+		{"somebody's empty file is one", scene(func(in *Input) {
+			in.Disk.Mask, in.Disk.At[path], in.Memory.Wrote = path, entry("empty"), nil
+		}), report.Refused, report.IsMasked, nil},
+		{"a path that cannot be looked at is not written", scene(func(in *Input) {
+			in.Disk.Errs, in.Disk.At[path] = []error{errors.New("read /etc: input/output error")}, Entry{}
+		}), report.Failed, report.DiskError, nil},
+		{"an [Install] that systemd would refuse", scene(func(in *Input) {
+			in.Disk.Text.InstallErrors, in.Disk.Text.InstallFailed = []string{"x"}, true
+		}), report.Refused, report.NoInstall, nil},
+		{"an [Install] with a remark", scene(func(in *Input) {
+			in.Disk.Text.InstallErrors = []string{"x"}
+		}), report.Converged, "", nil},
 		{"alias of a protected unit", scene(func(in *Input) { in.Status.ID = "dbus.service" }), report.Refused, report.Protected, nil},
 		{"an alias link that only the machine's specifiers make protected", scene(func(in *Input) {
 			in.Disk.Wants = append(in.Disk.Wants, Want{Path: "/etc/systemd/system/dbus.service", Entry: wantLink, Why: "enabled"})

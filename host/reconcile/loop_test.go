@@ -219,13 +219,18 @@ func TestALostConnectionIsWaitedOut(t *testing.T) {
 
 func TestAFullLedgerStopsEveryAct(t *testing.T) {
 	inRig(t, func(r *rig) {
+		old := "[Service]\nExecStart=/bin/sleep 5000\n"
+		r.edit("web.service", old)
 		r.book.breaks(errors.New("no space left on device"))
 		r.declare(service("web", "/bin/sleep infinity"))
 		r.after(5 * time.Second)
-		require.Empty(t, r.read("web.service"), "what could not be recorded is not done")
+		require.Equal(t, old, r.read("web.service"), "what could not be recorded is not done")
 		require.Contains(t, r.outcome("web.service", report.Failed, report.DiskError).Text, "no space left")
 		r.book.breaks(nil)
 		r.after(time.Minute).outcome("web.service", report.Converged, "")
+		r.declare()
+		r.after(5 * time.Second)
+		require.Equal(t, old, r.read("web.service"))
 	})
 }
 

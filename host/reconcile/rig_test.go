@@ -201,6 +201,13 @@ func (b *book) Record(r plan.Record) error {
 	if b.fail != nil {
 		return b.fail
 	}
+	for _, m := range r.Put { // as the real one: what could not be put back is refused
+		for p, e := range m.Found {
+			if _, known := b.blobs[e.Digest]; e.Kind == plan.File && !known && r.Blobs[e.Digest] == nil {
+				return errors.New("no bytes of " + p)
+			}
+		}
+	}
 	b.writes++
 	for _, m := range r.Put {
 		b.units[m.Unit] = m

@@ -36,13 +36,18 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	}
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
 	rec := plan.Record{Blobs: make(map[string][]byte)}
+	before, debt := memories(todo), l.memory
 	changes, able := l.prepare(todo, rec.Blobs)
-	owed := l.memory.OwesReload
 	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
 	l.making(changes)
 	mem := l.memory
 	rec.Manager = &mem
 	if err := l.save(batch, rec); err != nil {
+		// What is not in the ledger was not found and not written.
+		l.memory = debt
+		for m, mem := range before {
+			m.mem = mem
+		}
 		return 0, err
 	}
 	l.o.Point("recorded")
@@ -56,8 +61,18 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 			l.blocked(w.m, done[w.m])
 		}
 	}
-	l.memory.OwesReload = owed || len(done) > 0
+	l.memory.OwesReload = debt.OwesReload || len(done) > 0
 	return len(changes), nil
+}
+
+// memories are those of the units that have something to do; they are not
+// changed by what follows.
+func memories(todo []work) map[*managed]plan.Memory {
+	all := make(map[*managed]plan.Memory)
+	for _, w := range todo {
+		all[w.m] = w.m.mem
+	}
+	return all
 }
 
 // making notes the folders that will have to be made, before they are.
@@ -70,7 +85,7 @@ func (l *Loop) making(changes []plan.Change) {
 	}
 	for _, d := range l.o.Disk.Missing(paths) {
 		if !slices.Contains(l.memory.Made, d) {
-			l.memory.Made = append(l.memory.Made, d)
+			l.memory.Made = append(slices.Clip(l.memory.Made), d)
 		}
 	}
 }
