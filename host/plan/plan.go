@@ -92,6 +92,7 @@ type Decision struct {
 	Text     string
 	Warnings []string
 	Again    time.Time // look again by then; zero: only when something happens
+	Right    bool      // seen as declared, in all that a step could change, whatever the outcome says besides
 	Done     bool      // of a unit that is given back: nothing is left to do
 }
 
@@ -152,7 +153,9 @@ func (d *Decision) set(o report.Outcome, r report.Reason, format string, args ..
 	d.Outcome, d.Reason, d.Text = o, r, fmt.Sprintf(format, args...)
 }
 
-func (d *Decision) converge() { d.Outcome, d.Reason, d.Text = report.Converged, "", "" }
+func (d *Decision) converge() {
+	d.Outcome, d.Reason, d.Text, d.Right = report.Converged, "", "", true
+}
 
 func (d *Decision) wait(r report.Reason, format string, args ...any) {
 	d.set(report.Waiting, r, format, args...)

@@ -315,10 +315,11 @@ func (t Track) judge(in Input) Track {
 	return t
 }
 
-// Judged takes in how the decision came out.
-func (t Track) Judged(converged bool, now time.Time) Track {
+// Judged takes in how the decision came out. A unit that is fought over and is
+// right for the moment is settled too, or its next undoing would not count.
+func (t Track) Judged(right bool, now time.Time) Track {
 	switch {
-	case converged:
+	case right:
 		t.Settled, t.Begun, t.Tries, t.judged, t.Last = true, time.Time{}, 0, 0, ""
 		if t.Fought == 0 {
 			t.NotBefore = time.Time{}

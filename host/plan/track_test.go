@@ -41,7 +41,7 @@ func (f *film) look() Decision {
 			f.in.Track = f.in.Track.Queued(Job{ID: f.id, Type: j.Type, Digest: f.in.Disk.Loaded, At: f.in.Clock.Wall})
 		}
 	}
-	f.in.Track = f.in.Track.Judged(d.Outcome == report.Converged, f.in.Clock.Wall)
+	f.in.Track = f.in.Track.Judged(d.Right, f.in.Clock.Wall)
 	return d
 }
 

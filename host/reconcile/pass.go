@@ -178,7 +178,7 @@ func (l *Loop) conclude(batch []*managed) {
 			done = append(done, m)
 			continue
 		}
-		m.track = m.track.Judged(m.plan.Outcome == report.Converged, now)
+		m.track = m.track.Judged(m.plan.Right, now)
 		if !m.plan.Again.IsZero() && (m.again.IsZero() || m.plan.Again.Before(m.again)) {
 			m.again = m.plan.Again
 		}
