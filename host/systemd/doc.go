@@ -20,9 +20,28 @@
 // Canceled: the caller's context ended. All other classes are the manager's
 // answer, with its own words as the cause.
 //
-// Seen on systemd 252: every private connection receives all signals without
-// Subscribe. Units that are not referenced by anything are loaded by each call
-// that names them and unloaded right after it, with a UnitNew and a UnitRemoved
-// signal each time, so these two never wake anybody. A reload announces every
-// unit anew between Reloading(true) and Reloading(false).
+// Seen on systemd 247, 252 and 257, which all hold the contract of
+// host/systemd/systemdtest but for a dbus service without a bus name, whose load
+// kills the manager of 247:
+//
+//   - Every private connection receives all signals without Subscribe. A client
+//     in another pid namespace than the manager is refused as unprivileged.
+//   - A unit that nothing refers to is loose: it is loaded by each call that
+//     names it and unloaded before the next message is read, with a UnitNew and a
+//     UnitRemoved signal. So these two never wake anybody. It has no stale
+//     definition (what is on disk is what it will start with) and no past, and
+//     each property of it that is read costs 0.7 ms. When a condition skips its
+//     start, nobody can ask any more which one it was.
+//   - Each load and unload also sends PropertiesChanged for all that the unit
+//     depends on (basic.target, system.slice, …), with nothing changed in it. Such
+//     signals, and those that carry only a StatusText, wake nobody either.
+//   - A reload announces every unit anew, all between Reloading(true) and
+//     Reloading(false), and its reply comes after that.
+//   - A reply can be ahead of the signal of what it shows, and is never behind a
+//     signal that was sent before it.
+//
+// On 2 cores with systemd 252 a look at 1,000 units that run is one call of 7 to
+// 10 ms when nothing happened; nine properties of each took 0.3 s. Of 1,000 loose
+// units, two properties of each take 2.7 s, seventeen 10 s, one GetAll 4.4 s; a
+// look when nothing happened is two calls and 0.25 to 0.6 s, the time to load them.
 package systemd

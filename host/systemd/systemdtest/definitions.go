@@ -23,6 +23,7 @@ func definitions() map[string]func(*kit) {
 		"an empty file is a mask":                    emptyFileMasks,
 		"a masked unit that runs can be stopped":     maskedStops,
 		"a bad definition has systemd's words":       badSetting,
+		"a dbus service wants a bus name":            dbusWithoutName,
 		"a removed file is noticed after a reload":   removedFile,
 		"the folder of unit files is in the path":    unitPath,
 	}
@@ -133,7 +134,7 @@ func maskedStops(k *kit) {
 
 func badSetting(k *kit) {
 	k.write("ct-b1.service", "[Service]\nType=simple\n")
-	k.write("ct-b2.service", "[Service]\nType=dbus\nExecStart=/bin/sleep infinity\n")
+	k.write("ct-b2.service", "[Service]\nType=oneshot\nRestart=always\nExecStart=/bin/true\n")
 	k.reload()
 	for _, s := range k.observe("ct-b1.service", "ct-b2.service") {
 		require.Equal(k.t, unit.BadSetting, s.Load)
@@ -144,6 +145,13 @@ func badSetting(k *kit) {
 	q := k.Manager.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-b1.service", Type: unit.StartJob}})
 	require.Equal(k.t, fault.Failed, fault.ClassOf(q[0].Err))
 	require.ErrorContains(k.t, q[0].Err, "bad unit file setting")
+}
+
+// Loading it kills the manager of systemd 247 (seen); 252 and 257 refuse it.
+func dbusWithoutName(k *kit) {
+	k.write("ct-b.service", "[Service]\nType=dbus\nExecStart=/bin/sleep infinity\n")
+	k.reload()
+	require.Equal(k.t, unit.BadSetting, k.look("ct-b.service").Load)
 }
 
 func removedFile(k *kit) {
