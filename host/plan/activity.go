@@ -133,8 +133,8 @@ func activating(in Input, d *Decision) {
 	d.fail(report.CrashLoop, "crash loop: %s; systemd waits to restart it", ending(st))
 }
 
-// crashing judges a unit that systemd has restarted twice within the budget,
-// whatever its state is at this moment: it runs in between, too.
+// crashing judges a unit that died twice within the budget and was started
+// again, whatever its state is at this moment: it runs in between, too.
 func crashing(in Input, d *Decision) bool {
 	if ensure(in) != shape.Running || in.Status.Active.Down() || in.Status.Job.ID != 0 && in.Status.Job.ID == in.Track.Job.ID {
 		return false
@@ -147,7 +147,7 @@ func crashing(in Input, d *Decision) bool {
 	if how == "" {
 		how = "its process dies"
 	}
-	d.fail(report.CrashLoop, "crash loop: %s; restarted by systemd %d times within %s", how, n, in.Service.Timeout)
+	d.fail(report.CrashLoop, "crash loop: %s; %d times within %s", how, n, in.Service.Timeout)
 	d.by(last.Add(in.Service.Timeout))
 	return true
 }
@@ -192,7 +192,7 @@ func whyStart(in Input) string {
 	switch {
 	case in.Track.Tries > 0:
 		return fmt.Sprintf("try %d", in.Track.Tries+1)
-	case len(in.Track.Undone) > 0 && in.Clock.Wall.Sub(in.Track.Undone[len(in.Track.Undone)-1]) < time.Second:
+	case in.Track.UndoneHow != "" && in.Clock.Wall.Sub(in.Track.Begun) < time.Second:
 		return in.Track.UndoneHow + "; ensure: running"
 	}
 	return fmt.Sprintf("it is %s; ensure: running", in.Status.Active)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"stead/host/report"
@@ -42,7 +43,7 @@ type Track struct {
 	Fought    int    // how often the delay of a fight has grown
 	foreign   time.Time
 
-	rises       []rise // automatic restarts by systemd
+	rises       []rise // deaths that were made good by systemd or by stead
 	restarts    uint32
 	restartsSet bool
 	ending      string // how its last run that went wrong ended
@@ -209,9 +210,20 @@ func changedAt(in Input) time.Time {
 
 func (t Track) count(st unit.Status, now time.Time) Track {
 	if t.restartsSet && st.Restarts > t.restarts {
-		t.rises = append(t.rises, rise{now, st.Restarts - t.restarts})
+		t = t.died(st.Restarts-t.restarts, now)
 	}
 	t.restarts, t.restartsSet = st.Restarts, true
+	return t
+}
+
+// died counts deaths of a run that somebody, systemd or stead, made good again.
+func (t Track) died(times uint32, now time.Time) Track {
+	const most = 64 // what is older is counted with the oldest that is kept
+	t.rises = append(slices.Clone(t.rises), rise{now, times})
+	if len(t.rises) > most {
+		t.rises[1].by += t.rises[0].by
+		t.rises = t.rises[1:]
+	}
 	return t
 }
 
@@ -245,19 +257,25 @@ func (t Track) drift(in Input) Track {
 		return t
 	}
 	t.Settled, t.Begun, t.Tries, t.judged = false, now, 0, 0
-	if st.Active == unit.FailedState && ensure(in) == shape.Running {
+	switch {
+	case st.Active == unit.FailedState && ensure(in) == shape.Running:
 		t.Tries, t.judged = 1, 1
 		t.NotBefore = now.Add(delay(1))
-		return t
+		return t.died(1, now)
+	case how == endedAlone:
+		t.UndoneHow = how
+		return t.died(1, now)
 	}
 	return t.undone(how, now)
 }
+
+const endedAlone = "its process ended by itself"
 
 func (t Track) downBy(in Input) string {
 	if in.Clock.Wall.Sub(t.foreign) < fightWindow && !t.foreign.IsZero() {
 		return "stopped from outside"
 	}
-	return "its process ended by itself"
+	return endedAlone
 }
 
 func (t Track) undone(how string, now time.Time) Track {

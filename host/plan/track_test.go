@@ -45,6 +45,12 @@ func (f *film) look() Decision {
 	return d
 }
 
+// stop lets somebody else stop the unit.
+func (f *film) stop() {
+	f.in.Track = f.in.Track.Ended(unit.JobEnd{ID: 1 << 20, Result: unit.JobDone}, f.in.Clock.Wall)
+	f.state(unit.Inactive, "dead", "success")
+}
+
 func (f *film) ended(r unit.JobResult) *film {
 	f.in.Track = f.in.Track.Ended(unit.JobEnd{ID: f.id, Result: r}, f.in.Clock.Wall)
 	return f
@@ -104,12 +110,12 @@ func TestAStopFromOutsideIsUndoneAtOnceAndAFightWithDelay(t *testing.T) {
 		f.in.Status.Started = f.in.Clock.Monotonic - 2*time.Second
 	}
 	for range 2 {
-		f.after(time.Second).state(unit.Inactive, "dead", "success")
+		f.after(time.Second).stop()
 		f.wants(f.look(), report.Waiting, report.Starting, "start web.service")
 		back()
 		f.wants(f.look(), report.Converged, "")
 	}
-	f.state(unit.Inactive, "dead", "success")
+	f.stop()
 	d := f.look()
 	f.wants(d, report.Contested, "")
 	require.Equal(t, 5*time.Second, d.Again.Sub(f.in.Clock.Wall))
@@ -196,4 +202,38 @@ func TestAForeignStartOfWhatIsDeclaredStoppedIsUndone(t *testing.T) {
 	f.state(unit.Activating, "start", "")
 	f.in.Status.Job = unit.Job{ID: 99, Type: unit.StartJob}
 	f.wants(f.look(), report.Waiting, report.Stopping, "stop web.service")
+}
+
+func TestAProcessThatDiesAgainAndAgainAfterItSettledIsACrashLoop(t *testing.T) {
+	f := &film{t: t, in: scene()}
+	f.wants(f.look(), report.Converged, "")
+	die := func() Decision {
+		f.after(10*time.Second).state(unit.FailedState, "failed", "exit-code")
+		f.in.Status.Trouble.ExitCode, f.in.Status.Trouble.ExitStatus = 1, 9
+		f.look()
+		f.after(5*time.Minute - 20*time.Second) // whatever the delay is
+		f.look()
+		f.ended(unit.JobDone).state(unit.Active, "running", "")
+		f.in.Status.Invocation += "x"
+		f.in.Status.Started = f.in.Clock.Monotonic
+		return f.after(2 * time.Second).look()
+	}
+	f.in.Service.Timeout = time.Hour
+	f.wants(die(), report.Converged, "")
+	d := die()
+	f.wants(d, report.Failed, report.CrashLoop)
+	require.Contains(t, d.Text, "status 9; 2 times within 1h")
+	require.Equal(t, 2, f.in.Track.Tries, "it counts as one effort, so the delays grow")
+}
+
+func TestDeathsAreCountedInBoundedMemory(t *testing.T) {
+	f := &film{t: t, in: scene()}
+	f.look()
+	for i := range 10_000 {
+		f.in.Status.Restarts = uint32(i + 1)
+		f.after(time.Millisecond).look()
+	}
+	require.LessOrEqual(t, len(f.in.Track.rises), 64)
+	n, _ := f.in.Track.risen(f.in.Clock.Wall, time.Hour)
+	require.EqualValues(t, 10_000, n)
 }
