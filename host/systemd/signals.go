@@ -26,7 +26,10 @@ type receiver struct {
 // prints tell apart the signals that carry a change of a unit from those that
 // are sent because another unit was loaded or unloaded, which is what our own
 // looks do, or because the unit spoke (StatusText).
-type prints struct{ unit, kind uint64 }
+type prints struct {
+	unit, kind uint64
+	run        *running // what the last signal of the type's interface said, until that of Unit comes
+}
 
 func newReceiver(m *Manager) *receiver {
 	return &receiver{m: m, seed: maphash.MakeSeed(), prints: map[unit.Name]*prints{}}
@@ -99,7 +102,13 @@ func (r *receiver) propertiesChanged(n unit.Name, body []any) {
 	}
 	iface, _ := body[0].(string)
 	values, _ := body[1].(map[string]dbus.Variant)
-	if r.news(n, iface, values) {
+	p := r.prints[n]
+	if p == nil {
+		p = &prints{}
+		r.prints[n] = p
+	}
+	p.take(n, iface, values, r.m.cache)
+	if r.news(p, n, iface, values) {
 		r.m.changes.changed(n)
 	}
 }
@@ -113,12 +122,7 @@ var (
 )
 
 // news reports whether values differ from those of the last such signal of n.
-func (r *receiver) news(n unit.Name, iface string, values map[string]dbus.Variant) bool {
-	p := r.prints[n]
-	if p == nil {
-		p = &prints{}
-		r.prints[n] = p
-	}
+func (r *receiver) news(p *prints, n unit.Name, iface string, values map[string]dbus.Variant) bool {
 	last, fields := &p.kind, kindState[:]
 	if iface == unitIfc {
 		last, fields = &p.unit, unitState[:]

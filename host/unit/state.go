@@ -62,7 +62,6 @@ type Status struct {
 
 	Fragment   string   // FragmentPath: the file it was loaded from, "" when none
 	DropIns    []string // DropInPaths, in the order in which they were read
-	Source     string   // SourcePath: what a generator made it from
 	NeedReload bool     // NeedDaemonReload when it was last asked; true asks for a reload, false proves nothing
 
 	Invocation string        // InvocationID in hex of the run now or last; "" for none
