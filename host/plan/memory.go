@@ -25,6 +25,9 @@ type Memory struct {
 	// Wrote is what stead last put at a path, or was about to put there when the
 	// host died: it is recorded before the act.
 	Wrote map[string]Entry `json:"wrote,omitempty"`
+	// Before is what stead itself had put at a path whose change is under way: a
+	// host that died before the act finds it there, and it is nobody else's.
+	Before map[string]Entry `json:"before,omitempty"`
 	// Activity is how the unit was at the first job of stead's; "" before it.
 	Activity unit.ActiveState `json:"activity,omitempty"`
 

@@ -99,10 +99,11 @@ func Forget(in Input) (Memory, bool) {
 	if len(gone) == 0 {
 		return m, false
 	}
-	m.Found, m.Wrote = maps.Clone(m.Found), maps.Clone(m.Wrote)
+	m.Found, m.Wrote, m.Before = maps.Clone(m.Found), maps.Clone(m.Wrote), maps.Clone(m.Before)
 	for _, p := range gone {
 		delete(m.Found, p)
 		delete(m.Wrote, p)
+		delete(m.Before, p)
 	}
 	return m, true
 }

@@ -169,6 +169,13 @@ func (r *rig) read(name string) string {
 	return string(data)
 }
 
+// kept are the copies of what was overwritten.
+func (r *rig) kept() []string {
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(r.etc), "kept", "*"))
+	require.NoError(r.t, err)
+	return all
+}
+
 // service declares a unit with content that runs cmd.
 func service(name, cmd string, more ...func(*shape.Service)) *shape.Service {
 	content := "[Service]\nExecStart=" + cmd + "\n[Install]\nWantedBy=multi-user.target\n"

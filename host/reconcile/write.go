@@ -105,7 +105,8 @@ func (l *Loop) prepare(todo []work, blobs map[string][]byte) ([]plan.Change, []w
 	for _, w := range todo {
 		if !fresh[w.m] {
 			fresh[w.m] = true
-			w.m.mem.Found, w.m.mem.Wrote = orMake(maps.Clone(w.m.mem.Found)), orMake(maps.Clone(w.m.mem.Wrote))
+			mem := &w.m.mem
+			mem.Found, mem.Wrote, mem.Before = orMake(maps.Clone(mem.Found)), orMake(maps.Clone(mem.Wrote)), orMake(maps.Clone(mem.Before))
 		}
 		c, err := l.change(w, blobs)
 		if err != nil {
@@ -150,7 +151,12 @@ func (l *Loop) change(w work, blobs map[string][]byte) (plan.Change, error) {
 		}
 		c.Content = data
 	}
-	c.Keep = touched && now.Kind != plan.Absent && now != mem.Wrote[s.Path] && now != found
+	ours := touched && (now == mem.Wrote[s.Path] || now == mem.Before[s.Path])
+	c.Keep = touched && now.Kind != plan.Absent && !ours && now != found
+	delete(mem.Before, s.Path)
+	if ours && now.Kind != plan.Absent {
+		mem.Before[s.Path] = now
+	}
 	mem.Found[s.Path], mem.Wrote[s.Path] = found, s.Want
 	return c, nil
 }
@@ -170,6 +176,10 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 			continue
 		}
 		done[w.m], w.m.owes = true, "its files changed"
+		if _, under := w.m.mem.Before[w.step.Path]; under {
+			w.m.mem.Before, w.m.unsaved = maps.Clone(w.m.mem.Before), true
+			delete(w.m.mem.Before, w.step.Path)
+		}
 		l.side.wantVerify(w.m)
 	}
 	l.tidy(todo)

@@ -1,0 +1,40 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/report"
+)
+
+// What a killed host was about to overwrite was its own, and is not taken for
+// somebody else's by the next one.
+func TestAKilledWriteIsNobodysChange(t *testing.T) {
+	for _, at := range []string{"recorded", "written"} {
+		t.Run(at, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				r.declare(service("web", "/bin/sleep infinity"), service("gone", "/bin/sleep infinity"))
+				r.after(3*time.Second).outcome("web.service", report.Converged, "")
+				r.stop()
+				next := service("web", "/bin/sleep 100000")
+				for range 2 { // the second host is killed at the same boundary as the first
+					r.killAt(at)
+					r.declare(next)
+					r.after(3 * time.Second)
+					r.stop()
+				}
+				r.start()
+				r.declare(next)
+				rep := r.after(5*time.Second).outcome("web.service", report.Converged, "")
+				require.Equal(t, *next.Content, r.read("web.service"))
+				require.Empty(t, rep.Warnings)
+				require.Empty(t, r.kept(), "copies of what was stead's own")
+				r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
+				require.Len(t, r.after(5*time.Second).outcome("web.service", report.Converged, "").Warnings, 1)
+				require.Empty(t, r.book.units["web.service"].Before, "the change is not under way any more")
+			})
+		})
+	}
+}
