@@ -32,7 +32,7 @@ func stages() []map[string]string {
 		var docs []string
 		for i := range killed {
 			target := "multi-user.target"
-			if i%2 == s%2 {
+			if i < killed/2 && s%2 == 1 {
 				target = "graphical.target"
 			}
 			docs = append(docs, up(fmt.Sprintf("u%02d", i), strings.Replace(sleeper(100*s+i), "multi-user.target", target, 1)))
