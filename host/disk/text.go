@@ -71,7 +71,24 @@ func define(key, fragment string, files []*thing) def {
 		RemainAfter: yes(last(f, "Service", "RemainAfterExit")),
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
+		Conditions:  conditions(f),
 	}}
+}
+
+// conditions are the lines that must be met for a start. An empty one of any
+// kind takes all before it back (systemd.unit(5), Conditions and Asserts).
+func conditions(f unit.File) []string {
+	var all []string
+	for key, value := range f.Entries("Unit") {
+		switch {
+		case !strings.HasPrefix(key, "Condition"):
+		case value == "":
+			all = nil
+		default:
+			all = append(all, key+"="+value)
+		}
+	}
+	return all
 }
 
 func last(f unit.File, section, key string) string {
