@@ -105,7 +105,9 @@ func newRoot(o Options) *cobra.Command {
 	})
 	root.SetVersionTemplate("stead {{.Version}}\n")
 	root.InitDefaultVersionFlag()
-	root.Flags().Lookup("version").Usage = "print the version"
+	if f := root.Flags().Lookup("version"); f != nil { // there is none without a version
+		f.Usage = "print the version"
+	}
 	root.AddCommand(newHost(o), newCompletion(), newVersion(o))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp())
