@@ -36,7 +36,7 @@ func queued(in Input, d *Decision) bool {
 	if j.ID != t.Job.ID && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating {
 		return false
 	}
-	reason, verb, from := report.Starting, string(j.Type)+"ing", t.Begun
+	reason, verb, from := report.Starting, string(j.Type)+"ing", t.otherSince
 	switch j.Type {
 	case unit.StopJob:
 		reason, verb = report.Stopping, "stopping"
@@ -130,7 +130,18 @@ func activating(in Input, d *Decision) {
 		d.wait(report.Starting, "starting with its new definition")
 		return
 	}
-	d.fail(report.CrashLoop, "crash loop: %s; systemd waits to restart it", ending(st))
+	d.fail(report.CrashLoop, "crash loop: %s; %ssystemd waits to restart it", ending(st), restarted(st.Restarts))
+}
+
+// restarted counts what systemd did by itself, as the beginning of a clause.
+func restarted(n uint32) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "restarted by systemd once; "
+	}
+	return fmt.Sprintf("restarted by systemd %d times; ", n)
 }
 
 // crashing judges a unit that died twice within the budget and was started

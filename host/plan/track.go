@@ -43,6 +43,9 @@ type Track struct {
 	Fought    int    // how often the delay of a fight has grown
 	foreign   time.Time
 
+	other      uint32    // somebody else's job in the queue, and since when it was seen there
+	otherSince time.Time
+
 	rises       []rise // deaths that were made good by systemd or by stead
 	restarts    uint32
 	restartsSet bool
@@ -153,6 +156,9 @@ func (t Track) See(in Input) Track {
 	if t.Job.ID != 0 && in.Status.Job.ID != t.Job.ID {
 		t.Job.ID, t.Last = 0, "" // it is gone, and how it ended was lost with a reload
 	}
+	if j := in.Status.Job.ID; j != t.Job.ID && j != t.other {
+		t.other, t.otherSince = j, now
+	}
 	s := tuple{in.Status.Load, in.Status.Active, in.Status.Sub, in.Status.Invocation}
 	if s != t.seen {
 		t.seen, t.at = s, changedAt(in)
@@ -178,7 +184,7 @@ func (t Track) restart(in Input) Track {
 	}
 	fresh := Track{key: key, seen: t.seen, at: t.at, Begun: in.Clock.Wall, Job: t.Job, Undone: t.Undone,
 		UndoneHow: t.UndoneHow, Fought: t.Fought, restarts: t.restarts, restartsSet: t.restartsSet,
-		ReloadedFor: t.ReloadedFor, Settled: t.Settled}
+		ReloadedFor: t.ReloadedFor, Settled: t.Settled, other: t.other, otherSince: t.otherSince}
 	if t.Fought > 0 {
 		fresh.NotBefore = t.NotBefore
 	}

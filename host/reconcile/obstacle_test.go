@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stead/host/report"
+	"stead/host/shape"
 )
 
 // A folder is never taken away: what cannot be put right is said, and tried again
@@ -32,5 +33,21 @@ func TestAFolderInThePlaceOfAUnitFileIsAFailureUntilItGoes(t *testing.T) {
 		require.NoError(t, os.Remove(file))
 		r.after(5*time.Minute).outcome("web.service", report.Converged, "")
 		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
+
+// A loop with long pauses is up for a moment now and then; that is no news.
+func TestASlowCrashLoopStandsStill(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("web", "/bin/false", func(s *shape.Service) {
+			*s.Content = "[Service]\nExecStart=/bin/false\nRestart=always\nRestartSec=90\n"
+			s.Enabled = nil
+		}))
+		since := r.after(5*time.Second).outcome("web.service", report.Failed, report.CrashLoop).Since
+		for range 100 {
+			rep := r.after(3*time.Second).outcome("web.service", report.Failed, report.CrashLoop)
+			require.Equal(t, since, rep.Since)
+		}
+		require.Contains(t, r.report("web.service").Text, "restarted by systemd 3 times")
 	})
 }

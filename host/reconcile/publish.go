@@ -25,8 +25,8 @@ func (l *Loop) report(m *managed) {
 		r.Origin = m.decl.Service.Origin.File + ":" + strconv.Itoa(m.decl.Service.Origin.Line)
 	}
 	if old := m.rep; old != nil {
-		if m.track.Tries > 1 && old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
-			(r.Reason == report.Starting || r.Reason == report.Settling) {
+		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
+			slices.Contains([]report.Reason{report.Starting, report.Settling, report.Busy}, r.Reason) {
 			r.Outcome, r.Reason, r.Text = old.Outcome, old.Reason, old.Text
 		}
 		if old.Outcome == r.Outcome && old.Reason == r.Reason {
