@@ -43,7 +43,7 @@ type Track struct {
 	Fought    int    // how often the delay of a fight has grown
 	foreign   time.Time
 
-	other      uint32    // somebody else's job in the queue, and since when it was seen there
+	other      uint32 // somebody else's job in the queue, and since when it was seen there
 	otherSince time.Time
 
 	rises       []rise // deaths that were made good by systemd or by stead
