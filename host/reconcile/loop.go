@@ -236,7 +236,7 @@ func (l *Loop) turn(ctx context.Context) {
 		l.pass(ctx, batch)
 		l.publish()
 	}
-	l.side.start(ctx, l.o.Adviser)
+	l.side.start(ctx, l.o.Adviser, now, l.flying())
 }
 
 // sleep is how long nothing is due.
@@ -253,6 +253,9 @@ func (l *Loop) sleep() time.Duration {
 		if !m.again.IsZero() && m.again.Before(next) {
 			next = m.again
 		}
+	}
+	if at := l.side.due(l.now(), l.flying()); !at.IsZero() && at.Before(next) {
+		next = at
 	}
 	if next.Before(l.passAt) {
 		next = l.passAt

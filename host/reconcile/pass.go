@@ -41,7 +41,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	}
 	l.conclude(batch)
 	l.watch()
-	l.space(jobs)
+	l.space()
 	if wrote+jobs > 0 {
 		l.o.Logger.Info("pass", "scope", l.o.Scope, "units", len(batch), "writes", wrote, "jobs", jobs,
 			"took", l.now().Sub(start).Round(time.Microsecond))
@@ -208,16 +208,21 @@ func (l *Loop) forget(done []*managed) {
 
 // space keeps passes apart while many jobs run, since every job's end makes its
 // unit dirty; a few jobs, such as those that undo a drift, are followed at once.
-func (l *Loop) space(jobs int) {
-	flying := 0
-	for _, m := range l.units {
-		if m.track.Job.ID != 0 {
-			flying++
-		}
-	}
-	if flying > 20 {
+func (l *Loop) space() {
+	if flying := l.flying(); flying > 20 {
 		l.passAt = l.now().Add(min(time.Duration(flying)*time.Millisecond, 250*time.Millisecond))
 	}
+}
+
+// flying counts jobs of ours that are in the manager's queue.
+func (l *Loop) flying() int {
+	n := 0
+	for _, m := range l.units {
+		if m.track.Job.ID != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // save makes the memory of a batch durable, together with what rec holds.

@@ -15,6 +15,7 @@ import (
 // long and is done beside the loop, one batch at a time.
 type side struct {
 	busy   bool
+	asked  time.Time // since when something is wanted; zero when nothing is
 	done   chan advice
 	lines  map[unit.Name]bool
 	verify map[unit.Name]string
@@ -26,8 +27,14 @@ type advice struct {
 	warnings map[unit.Name][]string
 }
 
-// sideBound is how long one batch of side work may take.
-const sideBound = 30 * time.Second
+const (
+	// sideBound is how long one batch of side work may take.
+	sideBound = 30 * time.Second
+	// sideHold is how long jobs in flight hold side work back: it takes much of a
+	// core, which units that start can use better, and jobs that hang must not keep
+	// log lines from those who wait for them.
+	sideHold = 5 * time.Second
+)
 
 // wantLines asks for the last log lines of a unit in trouble, once for each
 // trouble.
@@ -54,11 +61,26 @@ func (s *side) wantVerify(m *managed) {
 	s.verify[m.name] = file
 }
 
-// start begins a batch when one is wanted and none is under way.
-func (s *side) start(ctx context.Context, a adviser) {
+// due is when a batch is to begin; zero when none is wanted, or one is under way.
+func (s *side) due(now time.Time, flying int) time.Time {
 	if s.busy || (len(s.lines) == 0 && len(s.verify) == 0) {
+		return time.Time{}
+	}
+	if s.asked.IsZero() {
+		s.asked = now
+	}
+	if flying == 0 {
+		return now
+	}
+	return s.asked.Add(sideHold)
+}
+
+// start begins a batch when one is due.
+func (s *side) start(ctx context.Context, a adviser, now time.Time, flying int) {
+	if due := s.due(now, flying); due.IsZero() || now.Before(due) {
 		return
 	}
+	s.asked = time.Time{}
 	names := make([]unit.Name, 0, len(s.lines))
 	for n := range s.lines {
 		names = append(names, n)
