@@ -196,3 +196,14 @@ func TestParseRefusesTextsThatReachProtectedUnits(t *testing.T) {
 		require.Empty(t, problems, fine)
 	}
 }
+
+func TestParseRefusesWhatKillsAManager(t *testing.T) {
+	const rule = "Type=dbus without BusName=, which the manager of systemd 247 does not survive"
+	const cure = "give it the BusName= that it takes on the bus, or another Type="
+	refused(t, map[string]bad{
+		"in content":   {head + "content: |\n  [Service]\n  Type=dbus\n  ExecStart=/bin/true\n", 5, "web.content", rule, cure},
+		"by a drop-in": {head + "content: |\n  [Service]\n  ExecStart=/bin/true\ndropins:\n  a.conf: |\n    [Service]\n    Type=dbus\n", 3, "web.content", rule, cure},
+	})
+	_, problems := Parse("a.yaml", []byte(head+"content: |\n  [Service]\n  Type=dbus\n  BusName=org.example.Web\n  ExecStart=/bin/true\n"))
+	require.Empty(t, problems)
+}

@@ -29,6 +29,23 @@ func (j judge) files() {
 	if size > MaxDropIns && most <= MaxDropIns {
 		j.fail("dropins", fmt.Sprintf("they have %d bytes; at most %d are taken in all", size, MaxDropIns), "put large data into a file of its own that the unit reads")
 	}
+	j.busName()
+}
+
+// busName refuses a service of type dbus without a bus name: the manager of
+// systemd 247 was seen to die of loading one, and later ones refuse it.
+func (j judge) busName() {
+	if j.Content == nil || j.Unit == "" || !strings.HasSuffix(string(j.Unit), ".service") {
+		return
+	}
+	f := unit.ParseFile([]byte(*j.Content))
+	for _, name := range slices.Sorted(maps.Keys(j.DropIns)) {
+		f = f.Merge(unit.ParseFile([]byte(j.DropIns[name])))
+	}
+	kind, _ := f.Last("Service", "Type")
+	if name, _ := f.Last("Service", "BusName"); kind == "dbus" && name == "" {
+		j.report("content", lineOf(*j.Content, "Type=dbus"), "Type=dbus without BusName=, which the manager of systemd 247 does not survive", "give it the BusName= that it takes on the bus, or another Type=")
+	}
 }
 
 func dropInName(s string) bool {
