@@ -31,14 +31,14 @@ type looked struct {
 }
 
 // benchLook measures a pass over units that are all right.
-func benchLook(b *testing.B, t *table, units, usual int) {
+func benchLook(b *testing.B, t *table, units, usual int) (float64, string) {
 	rounds := turns(usual)
 	found := inside[looked](b, boot(b), "look", order{Units: units, Turns: rounds})
 	floor, ours := median(found.Floor), median(found.Ours)
 	t.times(fmt.Sprintf("a pass that finds %d units right", units), floor, ours, 1.25)
 	t.most(fmt.Sprintf("D-Bus calls in %s between passes", found.Quiet), float64(found.QuietCalls), 0, "")
 	t.note("pass, median of %d: floor %s; host %s; its calls: %v", rounds, all(found.Floor), all(found.Ours), found.Calls)
-	b.ReportMetric(float64(ours)/float64(floor), "x-floor")
+	return float64(ours) / float64(floor), "x-floor"
 }
 
 // look runs the loop of a host over the real manager, disk and ledger, and has
