@@ -91,7 +91,7 @@ func (l *Loop) queued(w work, q unit.Queued) {
 func (l *Loop) settleMemory(batch []*managed) {
 	c := l.o.Clock()
 	for _, m := range batch {
-		if m.decl == nil {
+		if m.decl == nil || m.stale {
 			continue
 		}
 		if mem, changed := plan.Forget(m.input(l, c)); changed {

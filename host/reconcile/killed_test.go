@@ -1,12 +1,15 @@
 package reconcile
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"stead/host/report"
+	"stead/host/shape"
 )
 
 // What a killed host was about to overwrite was its own, and is not taken for
@@ -37,4 +40,28 @@ func TestAKilledWriteIsNobodysChange(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reload that must wait leaves a pass with an older look at what it has just
+// changed, from which nothing is concluded.
+func TestWhatWasTakenAwayIsRememberedWhileAReloadIsOwed(t *testing.T) {
+	inSlowRig(t, 300*time.Millisecond, func(r *rig) {
+		there := "[Service]\nExecStart=/bin/sleep 5\n[Install]\nWantedBy=multi-user.target\n"
+		r.edit("web.service", there)
+		at := filepath.Join(r.etc, link)
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		require.NoError(t, os.Symlink(filepath.Join(r.etc, "web.service"), at))
+		other := service("other", "/bin/sleep infinity")
+		r.declare(other)
+		r.after(2 * time.Second) // the next reload may not begin yet
+		r.declare(other, service("web", "/bin/sleep infinity", func(s *shape.Service) { *s.Enabled = false }))
+		r.after(10*time.Second).outcome("web.service", report.Converged, "")
+		require.NoFileExists(t, at)
+		r.declare(other)
+		r.after(10 * time.Second)
+		to, err := os.Readlink(at)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(r.etc, "web.service"), to)
+		require.Equal(t, there, r.read("web.service"))
+	})
 }

@@ -28,6 +28,7 @@ type managed struct {
 	dirty   bool
 	again   time.Time // look again by then
 	looked  time.Time
+	stale   bool   // disk is older than what was last written
 	unsaved bool   // mem differs from the ledger
 	owes    string // why a reload is owed: its files were changed, and the manager has not reloaded since
 

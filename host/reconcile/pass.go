@@ -136,7 +136,7 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	}
 	for i, m := range batch {
 		oldID := m.status.ID
-		m.status, m.disk = statuses[i], disks[i]
+		m.status, m.disk, m.stale = statuses[i], disks[i], false
 		l.index(m, oldID)
 	}
 	return nil

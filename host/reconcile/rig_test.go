@@ -40,14 +40,17 @@ type rig struct {
 }
 
 // inRig runs f with a running loop.
-func inRig(t *testing.T, f func(*rig)) {
+func inRig(t *testing.T, f func(*rig)) { inSlowRig(t, 0, f) }
+
+// inSlowRig has a manager whose reloads take their time.
+func inSlowRig(t *testing.T, reload time.Duration, f func(*rig)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, etc: filepath.Join(dir, "etc"), lib: filepath.Join(dir, "lib"), book: newBook(), boot: "boot", born: time.Now()}
 		for _, d := range []string{r.etc, r.lib} {
 			require.NoError(t, os.Mkdir(d, 0o755))
 		}
-		r.fake = systemdtest.NewFake(systemdtest.Options{Dirs: []string{r.etc, r.lib}, Clock: r.monotonic})
+		r.fake = systemdtest.NewFake(systemdtest.Options{Dirs: []string{r.etc, r.lib}, Clock: r.monotonic, ReloadTook: reload})
 		r.fake.Reconnect()
 		defer r.fake.Close()
 		r.start()

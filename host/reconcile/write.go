@@ -57,7 +57,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	judged := make(map[*managed]bool)
 	for _, w := range todo {
 		if !judged[w.m] {
-			judged[w.m] = true
+			judged[w.m], w.m.stale = true, true
 			l.blocked(w.m, done[w.m])
 		}
 	}
