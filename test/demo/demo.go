@@ -48,8 +48,11 @@ func run(ctx context.Context, s *screen) (err error) {
 
 // explain adds the last words of the host to an error.
 func (d *demo) explain(ctx context.Context, err error) error {
+	if context.Cause(ctx) == context.Canceled {
+		return errors.New("interrupted; the lab node is gone")
+	}
 	words, jerr := d.Journal(context.WithoutCancel(ctx), "--unit=stead-host.service", "--lines=20")
-	if jerr != nil {
+	if jerr != nil || words == "" {
 		return err
 	}
 	return fmt.Errorf("%w\nthe host's last lines:\n%s", err, words)
