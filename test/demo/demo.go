@@ -48,7 +48,7 @@ func run(ctx context.Context, s *screen) (err error) {
 
 // explain adds the last words of the host to an error.
 func (d *demo) explain(ctx context.Context, err error) error {
-	if context.Cause(ctx) == context.Canceled {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return errors.New("interrupted; the lab node is gone")
 	}
 	words, jerr := d.Journal(context.WithoutCancel(ctx), "--unit=stead-host.service", "--lines=20")

@@ -71,12 +71,11 @@ type reader struct {
 
 func (r reader) run(c command) {
 	r.t.Helper()
-	got, code, begun := "", 0, time.Now()
+	begun, run := time.Now(), r.exec
 	if strings.HasPrefix(c.Text, "make ") {
-		got, code = r.make(c.Text)
-	} else {
-		got, code = r.exec(c.Text)
+		run = r.make
 	}
+	got, code := run(c.Text)
 	r.t.Logf("%s:%d: %.1f s: %s", r.file, c.Line, time.Since(begun).Seconds(), strings.TrimSpace(c.Text))
 	require.Equal(r.t, c.Exit, code, "%s:%d: %s: exit status; it printed\n%s", r.file, c.Line, c.Text, got)
 	require.True(r.t, c.script || c.Matches(got), "%s:%d: %s\nthe document says\n%s\nand it printed\n%s", r.file, c.Line, c.Text, c.Output, got)

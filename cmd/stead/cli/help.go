@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -39,8 +40,9 @@ func dress(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
 			err := args(c, given)
-			if _, is := err.(usageError); err != nil && !is {
-				err = usageError{err, c.CommandPath() + " --help"}
+			var usage usageError
+			if err != nil && !errors.As(err, &usage) {
+				return usageError{err, c.CommandPath() + " --help"}
 			}
 			return err
 		}
