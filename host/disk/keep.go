@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"time"
 
@@ -36,11 +37,9 @@ func (b *batch) preserve(a *act) error {
 	if err != nil {
 		return err
 	}
-	switch kind := modeOf(st.Mode); {
-	case kind.IsDir():
-		return fault.New(fault.Conflict, "write", a.Path, errors.New("a folder stands there")).WithHint("rmdir " + a.Path)
-	case !kind.IsRegular() && st.Mode&unix.S_IFMT != unix.S_IFLNK:
-		return fault.New(fault.Conflict, "write", a.Path, errors.New("a device, FIFO or socket stands there")).WithHint("rm " + a.Path)
+	kind := modeOf(st.Mode)
+	if err := obstacle(a.Path, kind.IsDir(), !kind.IsDir() && !kind.IsRegular() && kind&fs.ModeSymlink == 0); err != nil {
+		return err
 	}
 	if !a.Keep && a.seen.entry.Kind == plan.File && a.seen.stamp == stampOf(&st) {
 		return nil

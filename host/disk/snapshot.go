@@ -1,10 +1,12 @@
 package disk
 
 import (
+	"errors"
 	"path"
 
 	"golang.org/x/sys/unix"
 
+	"stead/host/fault"
 	"stead/host/plan"
 )
 
@@ -15,8 +17,8 @@ type sight struct {
 }
 
 // Snapshot returns what stands at p, and a file's bytes. Nothing at p is no
-// error. A file of more than MaxFile is one: it cannot be put back, so it is not
-// to be overwritten.
+// error. A folder, device, FIFO, socket (Conflict) and a file of more than MaxFile
+// are: they cannot be put back, so they are not to be overwritten.
 func (d *Disk) Snapshot(p string) (plan.Entry, []byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,8 +33,22 @@ func (d *Disk) Snapshot(p string) (plan.Entry, []byte, error) {
 	if t.err != nil {
 		return t.entry, nil, failure("read", p, t.err)
 	}
+	if err := obstacle(p, t.entry.Kind == plan.Dir, t.entry.Kind == plan.Other); err != nil {
+		return t.entry, nil, err
+	}
 	d.seen[p] = sight{t.entry, t.stamp}
 	return t.entry, data, nil
+}
+
+// obstacle is the error of what is never taken away.
+func obstacle(p string, folder, other bool) error {
+	switch {
+	case folder:
+		return fault.New(fault.Conflict, "write", p, errors.New("a folder stands there")).WithHint("rmdir " + p)
+	case other:
+		return fault.New(fault.Conflict, "write", p, errors.New("a device, FIFO or socket stands there")).WithHint("rm " + p)
+	}
+	return nil
 }
 
 // snapshot reads the entry name of an open directory.

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"stead/host/fault"
 	"stead/host/plan"
 )
 
 func TestSnapshotIsWhatStandsThere(t *testing.T) {
-	w := newWorld(t, map[string]string{etc + "/f": "text", etc + "/empty": "", etc + "/l": "-> f", etc + "/d/": ""})
-	require.NoError(t, unix.Mkfifo(w.at(etc+"/p"), 0o600))
+	w := newWorld(t, map[string]string{etc + "/f": "text", etc + "/empty": "", etc + "/l": "-> f"})
 	require.NoError(t, os.Chmod(w.at(etc+"/f"), 0o640))
 	file := fileOf("text")
 	file.Mode = 0o640
@@ -23,8 +23,6 @@ func TestSnapshotIsWhatStandsThere(t *testing.T) {
 		"f":       {file, []byte("text")},
 		"empty":   {fileOf(""), []byte{}},
 		"l":       {plan.Entry{Kind: plan.Link, Target: "f"}, nil},
-		"d":       {plan.Entry{Kind: plan.Dir}, nil},
-		"p":       {plan.Entry{Kind: plan.Other}, nil},
 		"no":      {absent(), nil},
 		"no/such": {absent(), nil},
 	} {
@@ -32,5 +30,16 @@ func TestSnapshotIsWhatStandsThere(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, want.entry, e, name)
 		require.Equal(t, want.data, data, name)
+	}
+}
+
+// What could not be put back is not to be overwritten.
+func TestASnapshotOfAnObstacleIsAConflict(t *testing.T) {
+	w := newWorld(t, map[string]string{etc + "/d/": ""})
+	require.NoError(t, unix.Mkfifo(w.at(etc+"/p"), 0o600))
+	for name, kind := range map[string]plan.Kind{"d": plan.Dir, "p": plan.Other} {
+		e, _, err := w.Snapshot(etc + "/" + name)
+		require.True(t, fault.Is(err, fault.Conflict), "%s: %v", name, err)
+		require.Equal(t, kind, e.Kind)
 	}
 }

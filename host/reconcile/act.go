@@ -29,18 +29,21 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 				continue
 			}
 			if m.mem.Activity == "" {
-				m.mem.Activity, m.unsaved = rest(m.status), true
+				m.mem.Activity, m.unsaved = plan.Rest(m.status), true
 			}
-			jobs, whose = append(jobs, j), append(whose, work{m, s})
+			jobs, whose = append(jobs, j), append(whose, work{m: m, step: s})
 		}
 	}
-	l.settleMemory(batch)
-	rec := plan.Record{}
+	rec := plan.Record{Blobs: make(map[string][]byte)}
+	before := l.settleMemory(batch, rec.Blobs)
 	if l.memory.OwesReload != l.saved.OwesReload || !slices.Equal(l.memory.Made, l.saved.Made) {
 		mem := l.memory
 		rec.Manager = &mem
 	}
 	if err := l.save(batch, rec); err != nil {
+		for m, mem := range before {
+			m.mem = mem // its bytes are not in the ledger
+		}
 		return 0, err
 	}
 	if len(failed) > 0 {
@@ -61,17 +64,6 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 	return len(jobs), nil
 }
 
-// rest is the state that a unit is given back in.
-func rest(st unit.Status) unit.ActiveState {
-	switch {
-	case st.Active.Up(), st.Active == unit.Activating:
-		return unit.Active
-	case st.Active == unit.FailedState:
-		return unit.FailedState
-	}
-	return unit.Inactive
-}
-
 func (l *Loop) queued(w work, q unit.Queued) {
 	now := l.now()
 	l.step(w.m, w.step, 0, q.Err)
@@ -87,17 +79,33 @@ func (l *Loop) queued(w work, q unit.Queued) {
 	w.m.track = w.m.track.Queued(plan.Job{ID: q.ID, Type: q.Request.Type, Digest: w.m.disk.Loaded, At: now})
 }
 
-// settleMemory forgets paths that are as they were found and are not wanted.
-func (l *Loop) settleMemory(batch []*managed) {
+// settleMemory takes what was found as wanted already into the memories, and
+// forgets paths that are as they were found and are not wanted. It adds to blobs
+// what the ledger needs for that, and returns the memories that need them as they
+// were before.
+func (l *Loop) settleMemory(batch []*managed, blobs map[string][]byte) map[*managed]plan.Memory {
 	c := l.o.Clock()
+	before := make(map[*managed]plan.Memory)
 	for _, m := range batch {
 		if m.decl == nil || m.stale {
 			continue
+		}
+		mem, fresh, adopted := plan.Adopt(m.input(l, c))
+		if adopted {
+			before[m] = m.mem
+			m.mem, m.unsaved = mem, true
+		}
+		for _, w := range fresh {
+			l.owners[w.Path], l.watched = m, true
+			if w.Entry.Kind == plan.File {
+				blobs[w.Entry.Digest] = w.Content
+			}
 		}
 		if mem, changed := plan.Forget(m.input(l, c)); changed {
 			m.mem, m.unsaved = mem, true
 		}
 	}
+	return before
 }
 
 // failure states in the report what the disk or the manager answered.

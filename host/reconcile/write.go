@@ -15,8 +15,9 @@ import (
 
 // work is one disk step of one unit.
 type work struct {
-	m    *managed
-	step plan.Step
+	m     *managed
+	step  plan.Step
+	first bool // the path was never touched before
 }
 
 // write puts on disk what the decisions ask for, and returns how many changes
@@ -27,7 +28,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	for _, m := range batch {
 		for _, s := range m.plan.Steps {
 			if s.OnDisk() {
-				todo = append(todo, work{m, s})
+				todo = append(todo, work{m: m, step: s})
 			}
 		}
 	}
@@ -108,6 +109,8 @@ func (l *Loop) prepare(todo []work, blobs map[string][]byte) ([]plan.Change, []w
 			mem := &w.m.mem
 			mem.Found, mem.Wrote, mem.Before = orMake(maps.Clone(mem.Found)), orMake(maps.Clone(mem.Wrote)), orMake(maps.Clone(mem.Before))
 		}
+		_, touched := w.m.mem.Found[w.step.Path]
+		w.first = !touched
 		c, err := l.change(w, blobs)
 		if err != nil {
 			w.m.trials = append(w.m.trials, err)
@@ -152,7 +155,12 @@ func (l *Loop) change(w work, blobs map[string][]byte) (plan.Change, error) {
 		c.Content = data
 	}
 	ours := touched && (now == mem.Wrote[s.Path] || now == mem.Before[s.Path])
-	c.Keep = touched && now.Kind != plan.Absent && !ours && now != found
+	c.Keep = now.Kind != plan.Absent && !ours && now != found
+	if !touched {
+		// The ledger has the bytes for as long as the unit may be given back; what
+		// was a user's is not to be lost even then.
+		c.Keep = found.Kind == plan.File && found.Digest != s.Want.Digest
+	}
 	delete(mem.Before, s.Path)
 	if ours && now.Kind != plan.Absent {
 		mem.Before[s.Path] = now
@@ -168,7 +176,12 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 	for i, w := range todo {
 		err := applied.Errs[i]
 		if kept := applied.Kept[w.step.Path]; kept != "" {
-			w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
+			l.o.Logger.Info("kept what is overwritten", "scope", l.o.Scope, "unit", w.m.name, "path", w.step.Path, "copy", kept)
+			if w.first {
+				w.step.Reason += "; what stood there is kept as " + kept
+			} else {
+				w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
+			}
 		}
 		l.step(w.m, w.step, 0, err)
 		if err != nil {
