@@ -28,7 +28,6 @@ func TestAdopt(t *testing.T) {
 		require.Empty(t, m.Activity)
 	})
 	for name, change := range map[string]func(*Input){
-		"another declaration's": func(in *Input) { in.Owner = "other" },
 		"a masked unit":         func(in *Input) { in.Disk.Mask = path },
 		"a unit given back":     func(in *Input) { in.Service = nil },
 	} {
