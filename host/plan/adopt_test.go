@@ -28,8 +28,8 @@ func TestAdopt(t *testing.T) {
 		require.Empty(t, m.Activity)
 	})
 	for name, change := range map[string]func(*Input){
-		"a masked unit":         func(in *Input) { in.Disk.Mask = path },
-		"a unit given back":     func(in *Input) { in.Service = nil },
+		"a masked unit":     func(in *Input) { in.Disk.Mask = path },
+		"a unit given back": func(in *Input) { in.Service = nil },
 	} {
 		t.Run(name+" is not taken over", func(t *testing.T) {
 			m, wants, changed := Adopt(scene(fresh, change))
