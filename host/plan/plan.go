@@ -80,8 +80,14 @@ type Input struct {
 	Memory     Memory
 	Track      Track
 	Clock      Clock
-	Owner      string // the declaration that owns the unit, when it is another one
+	Owner      Owner  // who has the unit, when it is another declaration
 	Owes       string // why the manager owes the unit a reload from an earlier act; "" when it does not
+}
+
+// Owner is another declaration, and the unit in which two meet.
+type Owner struct {
+	Name string
+	Unit unit.Name
 }
 
 // Decision is what is to be done and how the declaration stands.
@@ -200,8 +206,8 @@ func (d *Decision) contested(in Input) {
 // refuse states what forbids the whole declaration on this node.
 func refuse(in Input, d *Decision) bool {
 	s, st := in.Service, in.Status
-	if in.Owner != "" {
-		d.refuse(report.OwnedBy, "conflict with %s: %s is declared by it already", in.Owner, st.ID)
+	if in.Owner.Name != "" {
+		d.refuse(report.OwnedBy, "conflict with %s: %s is declared by it already", in.Owner.Name, in.Owner.Unit)
 		return true
 	}
 	if why, is := shape.Protected(st.ID); is {

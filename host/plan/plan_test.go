@@ -148,7 +148,7 @@ func TestDecide(t *testing.T) {
 		{"a link that makes a protected unit require it", scene(func(in *Input) {
 			in.Disk.Wants = append(in.Disk.Wants, Want{Path: "/etc/systemd/system/dbus.service.requires/web.service", Entry: wantLink, Why: "enabled"})
 		}), report.Refused, report.Protected, nil},
-		{"owned by another declaration", scene(func(in *Input) { in.Owner = "first" }), report.Refused, report.OwnedBy, nil},
+		{"owned by another declaration", scene(func(in *Input) { in.Owner = Owner{"first", "web.service"} }), report.Refused, report.OwnedBy, nil},
 		{"static and enabled: refused, and it runs all the same", scene(resting(unit.Inactive, ""), func(in *Input) {
 			in.Disk.Text.HasInstall, in.Disk.Wants = false, in.Disk.Wants[:1]
 			delete(in.Memory.Found, wants)

@@ -18,7 +18,7 @@ type managed struct {
 	decl  *Declared // nil: being given back
 	mem   plan.Memory
 	track plan.Track
-	owner string // the declaration that owns the unit, when it is another one
+	owner plan.Owner // zero when it is this declaration
 
 	status unit.Status
 	disk   plan.Disk
@@ -197,6 +197,9 @@ func (l *Loop) drop(done []*managed) {
 			delete(l.owners, p)
 		}
 	}
+	for _, m := range l.units {
+		m.dirty = m.dirty || m.owner.Name != "" // it may be theirs now
+	}
 	l.watched = true
 }
 
@@ -221,35 +224,3 @@ func (l *Loop) watch() {
 	slices.Sort(list)
 	l.o.Watcher.Set(list)
 }
-
-// own decides, among declarations that meet in one unit by an alias, which one
-// has it: the one that is applied already, else the first by name.
-func (l *Loop) own(batch []*managed) {
-	for _, m := range batch {
-		rivals := l.ids[m.status.ID]
-		if m.decl == nil || m.status.ID == "" || len(rivals) < 2 {
-			m.owner = ""
-			continue
-		}
-		holder := m
-		for _, r := range rivals {
-			if r.decl != nil && r != m && r.before(holder) {
-				holder = r
-			}
-		}
-		m.owner = ""
-		if holder != m {
-			m.owner = holder.decl.Service.Name
-		}
-	}
-}
-
-func (m *managed) before(o *managed) bool {
-	a, b := m.applied(), o.applied()
-	if a != b {
-		return a
-	}
-	return m.mem.Name < o.mem.Name
-}
-
-func (m *managed) applied() bool { return len(m.mem.Wrote) > 0 || m.mem.Activity != "" }

@@ -164,6 +164,14 @@ func (r *rig) edit(name, content string) {
 	r.watch.saw(p)
 }
 
+// link makes a link to a unit file, from outside.
+func (r *rig) link(name, to string) {
+	r.t.Helper()
+	p := filepath.Join(r.etc, name)
+	require.NoError(r.t, os.Symlink(filepath.Join(r.etc, to), p))
+	r.watch.saw(p)
+}
+
 func (r *rig) read(name string) string {
 	data, err := os.ReadFile(filepath.Join(r.etc, name))
 	if err != nil {

@@ -1,0 +1,74 @@
+package reconcile
+
+import (
+	"path/filepath"
+
+	"stead/host/plan"
+	"stead/host/unit"
+)
+
+// own decides, among declarations that meet in one unit by an alias, which one
+// has it: the one that is applied already, else the first by name. A unit that
+// is being given back is its declaration's until that is done.
+func (l *Loop) own(batch []*managed) {
+	for _, m := range batch {
+		m.owner = plan.Owner{}
+		if m.decl == nil || m.status.ID == "" {
+			continue
+		}
+		if o := l.holder(m); o != m {
+			m.owner = plan.Owner{Name: o.mem.Name, Unit: m.status.ID}
+		} else if o, p := l.inTheWay(m); o != nil {
+			m.owner = plan.Owner{Name: o.mem.Name, Unit: unit.Name(plan.UnitOfPath(p))}
+		}
+	}
+}
+
+// holder is the one of the declared names of m's unit that has it.
+func (l *Loop) holder(m *managed) *managed {
+	holder := m
+	for _, o := range l.ids[m.status.ID] {
+		if o.decl != nil && o.before(holder) {
+			holder = o
+		}
+	}
+	return holder
+}
+
+// inTheWay finds the unit of another declaration whose name, or whose file or
+// link, m's own links would take; nil when there is none. It is known only on
+// the machine itself, whose specifiers make the names.
+func (l *Loop) inTheWay(m *managed) (*managed, string) {
+	for _, w := range m.disk.Wants {
+		if o := l.owners[w.Path]; o != nil && o != m && o.holds(w.Path) {
+			return o, w.Path
+		}
+		if w.Entry.Kind != plan.Link || filepath.Dir(w.Path) != l.o.ConfigDir {
+			continue
+		}
+		o := l.units[unit.Name(filepath.Base(w.Path))]
+		if o != nil && o != m && o.status.ID == o.name && (o.decl == nil || o.before(m) || o.applied()) {
+			return o, w.Path
+		}
+	}
+	return nil, ""
+}
+
+// holds reports whether what stands at path is m's.
+func (m *managed) holds(path string) bool {
+	e, wrote := m.mem.Wrote[path]
+	return wrote && e.Kind != plan.Absent
+}
+
+// before reports whether m rather than o has the unit that both name.
+func (m *managed) before(o *managed) bool {
+	if a, b := m.applied(), o.applied(); a != b {
+		return a
+	}
+	if a, b := m.name == m.status.ID, o.name == o.status.ID; a != b {
+		return a
+	}
+	return m.mem.Name < o.mem.Name
+}
+
+func (m *managed) applied() bool { return len(m.mem.Wrote) > 0 || m.mem.Activity != "" }

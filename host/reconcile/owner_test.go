@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/report"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+func alias(name, other string) *shape.Service {
+	return service(name, "/bin/sleep infinity", func(s *shape.Service) { *s.Content += "Alias=" + other + ".service\n" })
+}
+
+// An alias that is known only on the machine would take the name, and the file,
+// of a unit that another declaration has.
+func TestAnAliasDoesNotTakeTheUnitOfAnother(t *testing.T) {
+	for _, name := range []string{"a", "z"} { // the order of names decides nothing
+		t.Run(name, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				nick := service("nick", "/bin/sleep 100000")
+				r.declare(nick, service(name, "/bin/sleep infinity"))
+				r.after(3 * time.Second)
+				r.declare(nick, alias(name, "nick"))
+				rep := r.after(3*time.Second).outcome(unit.Name(name+".service"), report.Refused, report.OwnedBy)
+				require.Contains(t, rep.Text, "conflict with nick: nick.service")
+				r.outcome("nick.service", report.Converged, "")
+				require.Equal(t, *nick.Content, r.read("nick.service"))
+				require.NotContains(t, r.read(name+".service"), "Alias", "what was applied before stays")
+				require.Equal(t, unit.Active, r.active(unit.Name(name+".service")))
+
+				r.declare(alias(name, "nick"))
+				r.after(5*time.Second).outcome(unit.Name(name+".service"), report.Converged, "")
+				require.Contains(t, r.read("nick.service"), "Alias", "when one goes the other has its way")
+			})
+		})
+	}
+}
+
+func TestTwoUnitsDoNotTakeOneAlias(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(alias("z", "nick"))
+		r.after(3 * time.Second)
+		r.declare(alias("z", "nick"), alias("a", "nick"))
+		r.after(3*time.Second).outcome("a.service", report.Refused, report.OwnedBy)
+		r.outcome("z.service", report.Converged, "")
+	})
+}
+
+// A link that somebody makes joins two declared units into one: the one whose
+// name it has keeps it.
+func TestALinkFromOutsideDoesNotTakeAUnit(t *testing.T) {
+	inRig(t, func(r *rig) {
+		nick := &shape.Service{Name: "nick", Scope: unit.System, Unit: "nick.service", Ensure: shape.Running, Timeout: time.Minute}
+		r.declare(nick, service("web", "/bin/sleep infinity"))
+		r.after(3*time.Second).outcome("nick.service", report.Failed, report.Missing)
+		r.link("nick.service", "web.service")
+		rep := r.after(5*time.Second).outcome("nick.service", report.Refused, report.OwnedBy)
+		require.Contains(t, rep.Text, "conflict with web: web.service")
+		r.outcome("web.service", report.Converged, "")
+	})
+}
