@@ -37,7 +37,6 @@ func drifts() map[string]drift {
 		"edited":              {"edited", sh("echo '# mine' >> " + file("edited")), false, content("edited")},
 		"edited and reloaded": {"reloaded", sh("sed -i s/100000/7777777/ " + file("reloaded") + "; systemctl daemon-reload; systemctl restart reloaded"), true, content("reloaded")},
 		"deleted":             {"deleted", []string{"rm", file("deleted")}, false, content("deleted")},
-		"replaced":            {"replaced", sh("rm " + file("replaced") + "; mkdir " + file("replaced")), false, content("replaced")},
 		"link removed":        {"unlinked", []string{"rm", wants("unlinked")}, false, linked("unlinked")},
 		"link turned":         {"turned", []string{"ln", "-sf", "/usr/lib/systemd/system/nothing.service", wants("turned")}, false, linked("turned")},
 		"disabled":            {"disabled", []string{"systemctl", "disable", "disabled"}, false, linked("disabled")},
@@ -139,6 +138,21 @@ func TestAMaskFromOutsideIsReportedAndNotFought(t *testing.T) {
 	require.Equal(t, "active", m.prop("web.service", "ActiveState"), "and the process goes on")
 	from := time.Now()
 	m.Run(t, "systemctl", "unmask", "web.service")
+	m.converged(from, "web")
+	require.Equal(t, sleeper(0), m.read(etc+"/web.service"))
+}
+
+// TestAFolderInThePlaceOfAUnitFileIsReported puts what stead never takes away
+// where a unit file is to be.
+func TestAFolderInThePlaceOfAUnitFileIsReported(t *testing.T) {
+	m := running(t, map[string]string{"web": up("web", sleeper(0))})
+	m.Run(t, "sh", "-c", "rm "+etc+"/web.service && mkdir "+etc+"/web.service")
+	r := m.outcome("web", report.Failed, report.DiskError)
+	require.Contains(t, r.Text, "a folder stands there")
+	require.NotZero(t, r.Retry)
+	require.Equal(t, "active", m.prop("web.service", "ActiveState"), "the process goes on")
+	from := time.Now()
+	m.Run(t, "rmdir", etc+"/web.service")
 	m.converged(from, "web")
 	require.Equal(t, sleeper(0), m.read(etc+"/web.service"))
 }

@@ -63,8 +63,14 @@ type machine struct {
 // holds no declaration. The host does not run yet. It makes the test parallel.
 func install(t *testing.T) *machine {
 	t.Helper()
+	return installOn(t, "node")
+}
+
+// installOn gives the node a host name.
+func installOn(t *testing.T, hostname string) *machine {
+	t.Helper()
 	t.Parallel()
-	m := &machine{Node: lab.Start(t, lab.Options{}), t: t, files: map[string]string{}, generations: map[string]uint64{}}
+	m := &machine{Node: lab.Start(t, lab.Options{Hostname: hostname}), t: t, files: map[string]string{}, generations: map[string]uint64{}}
 	m.InstallStead(t)
 	require.NoError(t, m.CopyIn("../../host/stead-host.service", "/usr/local/lib/systemd/system/"+service))
 	m.Run(t, "mkdir", "-p", folder)
@@ -85,10 +91,16 @@ func install(t *testing.T) *machine {
 func running(t *testing.T, files map[string]string) *machine {
 	t.Helper()
 	m := install(t)
+	m.begin(files)
+	return m
+}
+
+// begin declares, starts the host, and waits until all is converged.
+func (m *machine) begin(files map[string]string) {
+	m.t.Helper()
 	from := m.declare(files)
 	m.startHost()
 	m.converged(from)
-	return m
 }
 
 // startHost starts the host's service; it returns when that says that it serves.
