@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -81,37 +80,6 @@ func floor(t testing.TB, w *world, files []string) {
 		data, err := os.ReadFile(p)
 		require.NoError(t, err)
 		sha256.Sum256(data)
-	}
-}
-
-// spent is the processor time of this process, which other work on the machine
-// does not stretch as it does the clock's.
-func spent(t testing.TB) time.Duration {
-	var u unix.Rusage
-	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// A look is held against its floor in one run, taking turns.
-func TestLookIsNearItsFloor(t *testing.T) {
-	for _, dropins := range []bool{false, true} {
-		w, qs, files := thousand(t, dropins)
-		look, bare := time.Hour, time.Hour
-		for range 20 {
-			start := spent(t)
-			floor(t, w, files)
-			middle := spent(t)
-			all, err := w.Look(t.Context(), qs)
-			look, bare = min(look, spent(t)-middle), min(bare, middle-start)
-			require.NoError(t, err)
-			for _, want := range all[999].Wants {
-				require.Equal(t, want.Entry, all[999].At[want.Path])
-			}
-		}
-		t.Logf("1,000 units, %d paths: look %v, floor %v, %.2f", len(files), look, bare, float64(look)/float64(bare))
-		if !raced {
-			require.Less(t, float64(look), 1.25*float64(bare))
-		}
 	}
 }
 

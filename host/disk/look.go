@@ -77,6 +77,7 @@ func (l *look) unit(q plan.Query) plan.Disk {
 	}
 	for _, w := range u.d.Wants {
 		u.at(w.Path)
+		u.shadow(w)
 	}
 	for p := range q.Memory.Found {
 		u.at(p)
@@ -121,6 +122,25 @@ func (u *one) at(p string) {
 	u.seen[p] = sight{t.entry, t.stamp}
 	if t.err != nil {
 		u.d.Errs = append(u.d.Errs, failure("read", p, t.err))
+	}
+}
+
+// shadow notes which drop-in wins over a declared one: of those of one name,
+// systemd reads the first in its search. That is known when it stands there.
+func (u *one) shadow(w plan.Want) {
+	if w.Why != "drop-in" || u.d.At[w.Path] != w.Entry {
+		return
+	}
+	in, name := path.Split(w.Path)
+	real := u.now.dir(path.Clean(in)).real + "/" + name
+	for _, p := range u.d.DropIns {
+		if path.Base(p) != name || p == real || p == w.Path {
+			continue
+		}
+		if u.d.Shadowed == nil {
+			u.d.Shadowed = make(map[string]string)
+		}
+		u.d.Shadowed[w.Path] = p
 	}
 }
 

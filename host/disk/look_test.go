@@ -309,3 +309,28 @@ func TestManyDropInFoldersNeedFewDescriptors(t *testing.T) {
 		require.Empty(t, d.DropIns) // of a unit without a fragment
 	}
 }
+
+// Of drop-ins of one name systemd reads the first, and that may not be the
+// declared one.
+func TestADropInThatIsNotReadIsTold(t *testing.T) {
+	control := "/etc/systemd/system.control/web.service.d/10-a.conf"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  map[string]string
+	}{
+		"one before it":           {map[string]string{control: "[Unit]\n"}, map[string]string{etc + "/web.service.d/10-a.conf": control}},
+		"one after it":            {map[string]string{"/usr/lib/systemd/system/web.service.d/10-a.conf": "[Unit]\n"}, nil},
+		"its folder is elsewhere": {map[string]string{"/opt/d/20-b.conf": "[Unit]\n", etc + "/web.service.d": "-> /opt/d"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.files)
+			s := service("web.service", wanted)
+			s.DropIns = map[string]string{"10-a.conf": "[Unit]\n"}
+			require.NoError(t, os.WriteFile(w.at(etc+"/web.service"), []byte(wanted), 0o644))
+			require.Empty(t, w.declare(s).Shadowed, "it is not there yet")
+			put := plan.Change{Path: etc + "/web.service.d/10-a.conf", Entry: fileOf("[Unit]\n"), Content: []byte("[Unit]\n")}
+			require.NoError(t, w.Apply(t.Context(), []plan.Change{put}).Errs[0])
+			require.Equal(t, tc.want, w.declare(s).Shadowed)
+		})
+	}
+}

@@ -128,20 +128,6 @@ func TestCommitThatDoesNotFitChangesNothing(t *testing.T) {
 	require.Contains(t, s.Units, Key{unit.System, "small.service"})
 }
 
-// A host records a thousand units before it writes them: that must not be felt.
-func TestThousandMemoriesCommitQuickly(t *testing.T) {
-	l := openAt(t, newPath(t))
-	r := thousand("old")
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
-		require.NoError(t, l.Record(r))
-		best = min(best, time.Since(start))
-	}
-	t.Logf("1,000 memories: %v", best)
-	require.Less(t, best, 100*time.Millisecond*slower)
-}
-
 func thousand(content string) plan.Record {
 	r := plan.Record{Scope: unit.System, Blobs: blobs(), Manager: &plan.Manager{OwesReload: true}}
 	for i := range 1000 {

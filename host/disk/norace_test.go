@@ -1,5 +1,0 @@
-//go:build !race
-
-package disk
-
-const raced = false
