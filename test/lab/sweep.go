@@ -18,8 +18,8 @@ import (
 type Condition string
 
 const (
-	Up       Condition = "up"
-	Off      Condition = "off"
+	Up       Condition = "up"       // its systemd runs
+	Off      Condition = "off"      // it is powered off, its disk is kept
 	Making   Condition = "making"   // it has not begun its first boot
 	Leftover Condition = "leftover" // nobody answers for it any more; Sweep removes it
 )
