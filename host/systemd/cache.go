@@ -15,6 +15,7 @@ import (
 type cache struct {
 	mu    sync.Mutex
 	epoch uint64 // rises when everything is forgotten
+	fresh bool   // the epoch began with a reload
 	units map[unit.Name]*entry
 	// loose are the definitions of units that the manager does not keep loaded.
 	// They are read off disk at every load, so one that is kept here can be older
@@ -89,6 +90,7 @@ func (c *cache) unwatch(w *watch) {
 // ticket is what is known of a unit, and the right to store what is missing.
 type ticket struct {
 	epoch   uint64
+	fresh   bool   // what the manager has loaded, it read in a reload that was seen to end
 	entry   *entry // nil for a loose unit
 	version uint64
 	def     *definition // nil when it must be read
@@ -104,7 +106,7 @@ func (c *cache) open(n unit.Name, k key) ticket {
 		e = &entry{}
 		c.units[n] = e
 	}
-	t := ticket{epoch: c.epoch, entry: e, version: e.version, def: e.def, run: e.run}
+	t := ticket{epoch: c.epoch, fresh: c.fresh, entry: e, version: e.version, def: e.def, run: e.run}
 	if t.run != nil && t.run.seen != k {
 		t.run = nil
 	}
@@ -213,10 +215,14 @@ func (c *cache) unloaded(n unit.Name) {
 }
 
 // clear invalidates everything. What a watch saw does not hold any longer.
-func (c *cache) clear() {
+func (c *cache) clear() { c.restart(false) }
+
+// restart is clear, at the end of a reload where fresh is true.
+func (c *cache) restart(fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch++
+	c.fresh = fresh
 	clear(c.units)
 	clear(c.loose)
 	clear(c.skipped)

@@ -66,7 +66,7 @@ func (lk *look) first() []want {
 	if lk.ticket.def == nil {
 		lk.ticket.def = &definition{}
 		if !missing {
-			ws = append(ws, lk.defined(lk.ticket.def, loose)...)
+			ws = append(ws, lk.defined(lk.ticket.def, loose || lk.ticket.fresh)...)
 		}
 	}
 	switch {
@@ -90,11 +90,12 @@ func (lk *look) first() []want {
 	return ws
 }
 
-// defined lists what says which files a unit was loaded from. One that is loaded
-// for every call is loaded from what is on disk.
-func (lk *look) defined(d *definition, loose bool) []want {
+// defined lists what says which files a unit was loaded from. Nobody needs to ask
+// whether that is older than what is on disk of a unit that is loaded for every
+// call, or was loaded by a reload that was seen to end, or after it.
+func (lk *look) defined(d *definition, current bool) []want {
 	ws := []want{lk.on("FragmentPath", to(&d.fragment)), lk.on("DropInPaths", to(&d.dropIns))}
-	if !loose {
+	if !current {
 		ws = append(ws, lk.on("NeedDaemonReload", to(&d.needReload)))
 	}
 	return ws

@@ -214,10 +214,17 @@ func answerAll(s *session, m *dbus.Message) {
 	case "StartUnit":
 		s.reply(m, dbus.ObjectPath("/org/freedesktop/systemd1/job/7"))
 	case "ListUnitsByNames":
-		rows := []row{}
+		type sent struct {
+			Name, Description, Load, Active, Sub, Following string
+			Path                                            dbus.ObjectPath
+			JobID                                           uint32
+			JobType                                         string
+			JobPath                                         dbus.ObjectPath
+		}
+		rows := []sent{}
 		names, _ := m.Body[0].([]string)
 		for _, n := range names {
-			rows = append(rows, row{Name: n, Load: "loaded", Active: "inactive", Sub: "dead", Path: unitPath(unit.Name(n)), JobPath: "/"})
+			rows = append(rows, sent{Name: n, Load: "loaded", Active: "inactive", Sub: "dead", Path: unitPath(unit.Name(n)), JobPath: "/"})
 		}
 		s.reply(m, rows)
 	default:

@@ -65,7 +65,7 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 		}
 	case managerIfc + ".Reloading":
 		if dbus.Store(s.Body, &r.reloading) == nil {
-			r.m.cache.clear()
+			r.m.cache.restart(!r.reloading)
 			r.m.changes.reload(r.reloading)
 		}
 	}

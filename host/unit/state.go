@@ -62,7 +62,7 @@ type Status struct {
 
 	Fragment   string   // FragmentPath: the file it was loaded from, "" when none
 	DropIns    []string // DropInPaths, in the order in which they were read
-	NeedReload bool     // NeedDaemonReload when it was last asked; true asks for a reload, false proves nothing
+	NeedReload bool     // NeedDaemonReload, which is not asked for after a reload that was seen; true asks for one, false proves nothing
 
 	Invocation string        // InvocationID in hex of the run now or last; "" for none
 	Started    time.Duration // InactiveExitTimestampMonotonic
