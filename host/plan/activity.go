@@ -33,7 +33,7 @@ func activity(in Input, d *Decision) {
 // one of somebody else's too, unless it works against what is declared.
 func queued(in Input, d *Decision) bool {
 	j, t := in.Status.Job, in.Track
-	if j.ID != t.Job.ID && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating {
+	if j.ID != t.Job.ID && j.ID != t.ended && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating {
 		return false
 	}
 	reason, verb, from := report.Starting, string(j.Type)+"ing", t.otherSince
@@ -43,7 +43,7 @@ func queued(in Input, d *Decision) bool {
 	case unit.TryRestartJob, unit.RestartJob:
 		verb = "restarting"
 	}
-	if j.ID == t.Job.ID {
+	if j.ID == t.Job.ID || j.ID == t.ended { // a look may be behind the word of its end
 		from = t.Job.At
 	} else {
 		reason = report.Busy

@@ -32,6 +32,7 @@ type Track struct {
 	Settled bool      // converged at the last look
 	Job     Job       // ours, in flight
 	Last    unit.JobResult
+	ended   uint32 // the last job of ours that is known to have ended
 	Tries   int // jobs of ours since it was last settled
 	judged  int // the try whose end NotBefore accounts for
 
@@ -141,7 +142,7 @@ func (t Track) Unblocked() Track {
 // Ended notes a job that left the queue: ours by its ID, or a foreign one.
 func (t Track) Ended(e unit.JobEnd, now time.Time) Track {
 	if e.ID == t.Job.ID && e.ID != 0 {
-		t.Last, t.Job.ID = e.Result, 0
+		t.Last, t.Job.ID, t.ended = e.Result, 0, e.ID
 		return t
 	}
 	t.foreign = now

@@ -237,3 +237,13 @@ func TestDeathsAreCountedInBoundedMemory(t *testing.T) {
 	n, _ := f.in.Track.risen(f.in.Clock.Wall, time.Hour)
 	require.EqualValues(t, 10_000, n)
 }
+
+func TestALookThatIsBehindTheEndOfOurJobDoesNotCallItSomebodyElses(t *testing.T) {
+	f := &film{t: t, in: scene(resting(unit.Inactive, ""))}
+	f.look()
+	f.in.Status.Job = unit.Job{ID: f.id, Type: unit.StartJob}
+	f.ended(unit.JobDone).state(unit.Activating, "start", "")
+	f.wants(f.look(), report.Waiting, report.Starting)
+	f.in.Status.Job.ID = f.id + 1
+	f.wants(f.look(), report.Waiting, report.Busy)
+}
