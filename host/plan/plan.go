@@ -275,7 +275,7 @@ func unloadable(in Input, d *Decision) bool {
 			d.fail(report.Missing, "no template %s on this node", s.Unit)
 			return true
 		}
-		return false
+		return shadowed(in, in.Disk.Fragment, d)
 	}
 	switch st.Load {
 	case unit.NotFound:
@@ -289,13 +289,7 @@ func unloadable(in Input, d *Decision) bool {
 	case unit.Masked:
 		d.refuse(report.IsMasked, "%s is masked; unmask it first", s.Unit)
 	default:
-		for _, w := range in.Disk.Wants {
-			if w.Why == "content" && st.Fragment != "" && st.Fragment != w.Path {
-				d.fail(report.Shadowed, "%s wins over the declared %s", st.Fragment, w.Path)
-				return true
-			}
-		}
-		return false
+		return shadowed(in, st.Fragment, d)
 	}
 	return true
 }

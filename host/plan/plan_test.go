@@ -167,6 +167,16 @@ func TestDecide(t *testing.T) {
 		{"another file wins", scene(func(in *Input) {
 			in.Status.Fragment, in.Disk.Fragment = "/etc/systemd/system.control/web.service", "/etc/systemd/system.control/web.service"
 		}), report.Failed, report.Shadowed, nil},
+		{"another drop-in of that name wins", scene(func(in *Input) {
+			p := path + ".d/10-a.conf"
+			in.Disk.Wants = append(in.Disk.Wants, Want{Path: p, Entry: entry("d2"), Why: "drop-in"})
+			in.Disk.At[p] = entry("d2")
+			in.Disk.Shadowed = map[string]string{p: "/etc/systemd/system.control/web.service.d/10-a.conf"}
+		}), report.Failed, report.Shadowed, nil},
+		{"another file wins over a template", scene(func(in *Input) {
+			in.Service.Unit, in.Status = "web@.service", unit.Status{Asked: "web@.service", Load: unit.NotFound, Active: unit.Inactive}
+			in.Disk.Fragment = "/etc/systemd/system.control/web@.service"
+		}), report.Failed, report.Shadowed, nil},
 		{"crash loop", scene(func(in *Input) {
 			in.Status.Active, in.Status.Sub, in.Status.Restarts = unit.Activating, unit.SubAutoRestart, 4
 		}), report.Failed, report.CrashLoop, nil},
@@ -243,4 +253,21 @@ func TestReleaseTouchesNothing(t *testing.T) {
 	d := Decide(in)
 	require.Empty(t, d.Steps)
 	require.True(t, d.Done)
+}
+
+// What others add is theirs, and counts: it is named.
+func TestForeignDropInsAreNamed(t *testing.T) {
+	in := scene(func(in *Input) {
+		in.Disk.DropIns = []string{"/a/05-x.conf", "/a/10-a.conf", "/a/20-b.conf", "/a/30-c.conf", "/a/40-d.conf"}
+		in.Status.DropIns = in.Disk.DropIns
+		in.Memory.Found, in.Memory.Wrote = nil, nil
+		p := path + ".d/10-a.conf"
+		in.Disk.Wants = []Want{{Path: p, Entry: entry("d2"), Why: "drop-in"}}
+		in.Disk.At[p] = entry("d2")
+	})
+	require.Equal(t, []string{"drop-ins of others are read after what is declared: /a/20-b.conf, /a/30-c.conf, /a/40-d.conf"}, Decide(in).Warnings)
+	in.Disk.Wants = []Want{{Path: path, Entry: entry("d1"), Why: "content"}}
+	require.Equal(t, []string{"drop-ins of others are read after what is declared: /a/05-x.conf, /a/10-a.conf, /a/20-b.conf, and 2 more"}, Decide(in).Warnings)
+	in.Disk.Wants = nil
+	require.Empty(t, Decide(in).Warnings)
 }
