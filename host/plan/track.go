@@ -33,8 +33,8 @@ type Track struct {
 	Job     Job       // ours, in flight
 	Last    unit.JobResult
 	ended   uint32 // the last job of ours that is known to have ended
-	Tries   int // jobs of ours since it was last settled
-	judged  int // the try whose end NotBefore accounts for
+	Tries   int    // jobs of ours since it was last settled
+	judged  int    // the try whose end NotBefore accounts for
 
 	NotBefore time.Time   // no job and no repair before
 	Undone    []time.Time // when it was undone from outside, within the window
