@@ -84,6 +84,9 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fault.New(fault.Conflict, "listen", path, errors.New("another host answers there")).
 			WithHint("systemctl status stead-host")
 	}
+	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket == 0 {
+		return nil, fault.New(fault.Conflict, "listen", path, errors.New("something stands there that is no socket"))
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fault.New(fault.Failed, "remove", path, err)
 	}

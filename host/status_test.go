@@ -76,3 +76,14 @@ func TestBootIDIsStable(t *testing.T) {
 	require.Equal(t, a, b)
 	require.Regexp(t, `^[0-9a-f-]{36}\.[0-9]+$`, a)
 }
+
+// Only a socket that a dead host left behind is taken away.
+func TestWhatIsNoSocketIsNotTakenAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	_, err := listen(t.Context(), path)
+	require.True(t, fault.Is(err, fault.Conflict), "%v", err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(data))
+}
