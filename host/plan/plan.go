@@ -127,11 +127,13 @@ func Decide(in Input) Decision {
 	diskSteps(in, d)
 	switch {
 	case len(d.Steps) > 0:
-		if !in.Track.free(in.Clock.Wall) {
+		if in.Track.held(d, in.Clock.Wall) {
 			d.Steps = nil
-			if !in.Track.held(d, in.Clock.Wall) {
-				d.contested(in)
-			}
+			return *d
+		}
+		if in.Track.Fought > 0 && !in.Track.free(in.Clock.Wall) {
+			d.Steps = nil
+			d.contested(in)
 			return *d
 		}
 		d.Steps = append(d.Steps, reloadStep("its files changed"))
@@ -147,6 +149,7 @@ func Decide(in Input) Decision {
 	}
 	activity(in, d)
 	d.links(in)
+	d.shadowed(in)
 	if in.Track.Fought > 0 && d.Outcome != report.Failed && d.Outcome != report.Refused {
 		d.contested(in)
 	}
@@ -275,7 +278,7 @@ func unloadable(in Input, d *Decision) bool {
 			d.fail(report.Missing, "no template %s on this node", s.Unit)
 			return true
 		}
-		return shadowed(in, in.Disk.Fragment, d)
+		return outdone(in, in.Disk.Fragment, d)
 	}
 	switch st.Load {
 	case unit.NotFound:
@@ -289,7 +292,7 @@ func unloadable(in Input, d *Decision) bool {
 	case unit.Masked:
 		d.refuse(report.IsMasked, "%s is masked; unmask it first", s.Unit)
 	default:
-		return shadowed(in, st.Fragment, d)
+		return outdone(in, st.Fragment, d)
 	}
 	return true
 }
