@@ -10,9 +10,13 @@ import (
 	"stead/host/report"
 )
 
-// reasonWidth bounds the reason in the narrow table, in columns; the wide one
-// and the description have all of it.
-const reasonWidth = 100
+// The reason in the narrow table is cut where the terminal ends, in columns, and
+// at reasonWidth where there is none; at least reasonLeast are left of it. The
+// wide table and the description have all of it.
+const (
+	reasonWidth = 100
+	reasonLeast = 24
+)
 
 // source says what is the matter with the folder of declarations, if anything is.
 func (w screen) source(s host.Source) {
@@ -51,6 +55,9 @@ func (w screen) overview(st host.Status, wide bool) {
 	for _, r := range st.Reports {
 		rows = append(rows, row(r))
 	}
+	if !wide {
+		w.cut(head, rows)
+	}
 	table(w, "", head, rows)
 	fmt.Fprintln(w, tally(st.Reports))
 	if gone := st.Source.Leaving; len(gone) > 0 {
@@ -59,7 +66,18 @@ func (w screen) overview(st host.Status, wide bool) {
 }
 
 func (w screen) narrowRow(r *report.Report) []string {
-	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), text.Snip(reason(r), reasonWidth, "…")}
+	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), reason(r)}
+}
+
+// cut shortens the last column to what the screen has room for.
+func (w screen) cut(head []string, rows [][]string) {
+	room, last := reasonWidth, len(head)-1
+	if w.width > 0 {
+		room = max(w.width-sum(widths(append(rows, head))[:last]), reasonLeast)
+	}
+	for _, r := range rows {
+		r[last] = text.Snip(r[last], room, "…")
+	}
 }
 
 func (w screen) wideRow(r *report.Report) []string {
