@@ -236,8 +236,11 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 	if err := loop.Alive(ctx); err != nil {
 		return ignore(err)
 	}
-	ready(fmt.Sprintf("%d units are declared", len(loop.Reports())))
+	n := len(loop.Reports())
+	ready(fmt.Sprintf("%d units are declared", n))
+	h.log.Info("ready", "folder", h.o.Folder, "declarations", n)
 	<-ctx.Done()
+	h.log.Info("ending, every unit stays as it is")
 	stopping()
 	return nil
 }

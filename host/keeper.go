@@ -111,6 +111,7 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	k.warn(r.Warnings)
 	trouble, problems, next := "", []string(nil), reread
 	switch {
 	case err != nil:
@@ -247,19 +248,33 @@ func (k *keeper) tell(trouble string, problems []string) {
 	k.host.log.Warn("folder not accepted", "folder", k.host.o.Folder, "trouble", trouble, "problems", problems)
 }
 
+// warn makes visible what a reading passed over, and logs it once.
+func (k *keeper) warn(warnings []string) {
+	k.host.mu.Lock()
+	before := k.host.source.Warnings
+	k.host.source.Warnings = warnings
+	k.host.mu.Unlock()
+	for _, w := range warnings {
+		if !slices.Contains(before, w) {
+			k.host.log.Warn("passed over in the folder", "warning", w)
+		}
+	}
+}
+
 // Check reads a folder of declarations as a host would and returns what it
-// declares, or all that is wrong with it. It needs no rights but to read.
-func Check(ctx context.Context, dir string, log *slog.Logger) ([]*shape.Service, error) {
+// declares and what it passes over, or all that is wrong with it. It needs no
+// rights but to read.
+func Check(ctx context.Context, dir string, log *slog.Logger) (services []*shape.Service, warnings []string, err error) {
 	source, err := folder.New(folder.Options{Dir: dir, Logger: log})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := source.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.Kind != folder.OK {
-		return nil, r.Problems.Err()
+		return nil, r.Warnings, r.Problems.Err()
 	}
-	return r.Services, nil
+	return r.Services, r.Warnings, nil
 }

@@ -192,9 +192,25 @@ func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 func TestCheckNeedsNoHost(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(declared("a", "running")), 0o644))
-	services, err := Check(t.Context(), dir, slog.New(slog.DiscardHandler))
+	services, _, err := Check(t.Context(), dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Len(t, services, 1)
-	_, err = Check(t.Context(), filepath.Join(dir, "nowhere"), slog.New(slog.DiscardHandler))
+	_, _, err = Check(t.Context(), filepath.Join(dir, "nowhere"), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "nowhere")
+}
+
+// A link to a folder is not followed, and that is said where people look.
+func TestWhatIsPassedOverIsSaid(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(d.dir, "linked")))
+	source := d.turn()
+	require.Len(t, source.Warnings, 1)
+	require.Contains(t, source.Warnings[0], "linked is a link to a folder, and is not followed")
+	services, warnings, err := Check(t.Context(), d.dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, services, 1)
+	require.Equal(t, source.Warnings, warnings)
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "linked")))
+	require.Empty(t, d.turn().Warnings)
 }

@@ -54,7 +54,7 @@ const (
 	Shadowed    Reason = "shadowed"   // another file wins over the declared one
 
 	// of Refused
-	IsMasked   Reason = "masked"     // the unit is masked and masked: false is not declared
+	IsMasked   Reason = "masked"     // the unit is masked: unmask it first
 	NoInstall  Reason = "no-install" // enabled on a unit that has nothing to enable
 	Protected  Reason = "protected"  // stead's own unit, or one that it stands on
 	OwnedBy    Reason = "conflict"   // another declaration owns the unit on this node

@@ -21,7 +21,10 @@ func newHostCheck() *cobra.Command {
 		Args:              one("DIR"),
 		ValidArgsFunction: folders,
 		RunE: func(c *cobra.Command, args []string) error {
-			services, err := host.Check(c.Context(), args[0], slog.New(slog.DiscardHandler))
+			services, warnings, err := host.Check(c.Context(), args[0], slog.New(slog.DiscardHandler))
+			for _, w := range warnings {
+				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
+			}
 			if err != nil {
 				return err
 			}

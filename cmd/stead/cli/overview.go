@@ -20,21 +20,25 @@ const (
 
 // source says what is the matter with the folder of declarations, if anything is.
 func (w screen) source(s host.Source) {
-	if s.Trouble == "" {
-		return
-	}
 	line := func(label, text string) { fmt.Fprintf(w, "%-10s %s\n", label, text) }
-	line("folder", s.Folder)
-	line("trouble", s.Trouble)
-	for _, p := range s.Problems {
-		line("", p)
+	if s.Trouble != "" {
+		line("folder", s.Folder)
+		line("trouble", s.Trouble)
+		for _, p := range s.Problems {
+			line("", p)
+		}
+		if s.Accepted.IsZero() {
+			line("in force", "nothing: no reading was accepted yet")
+		} else {
+			line("in force", "what was accepted at "+w.when(s.Accepted))
+		}
 	}
-	if s.Accepted.IsZero() {
-		line("in force", "nothing: no reading was accepted yet")
-	} else {
-		line("in force", "what was accepted at "+w.when(s.Accepted))
+	for _, text := range s.Warnings {
+		line("warning", text)
 	}
-	fmt.Fprintln(w)
+	if s.Trouble != "" || len(s.Warnings) > 0 {
+		fmt.Fprintln(w)
+	}
 }
 
 // overview is one line for each declaration, and one for all.
