@@ -20,10 +20,12 @@ type managed struct {
 	track plan.Track
 	owner plan.Owner // zero when it is this declaration
 
-	status unit.Status
-	disk   plan.Disk
-	plan   plan.Decision
-	trials []error // what the disk or the manager answered to the last acts
+	status  unit.Status
+	disk    plan.Disk
+	plan    plan.Decision
+	decided *Declared // for which plan was made
+	same    bool      // the last look found what the one before found, and it was calm
+	trials  []error   // what the disk or the manager answered to the last acts
 
 	dirty   bool
 	again   time.Time // look again by then

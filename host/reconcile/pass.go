@@ -17,6 +17,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	if !l.look(ctx, batch, false) {
 		return
 	}
+	batch = l.news(batch)
 	l.decide(batch)
 	wrote, err := l.write(ctx, batch)
 	if err != nil {
@@ -84,6 +85,9 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.looked = c.Wall
+		if m.same = m.same && !reloaded && m.owner.Name == ""; m.same {
+			continue
+		}
 		if reloaded {
 			m.track = m.track.Reloaded(m.disk)
 		}
@@ -136,7 +140,7 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	}
 	for i, m := range batch {
 		oldID := m.status.ID
-		m.status, m.disk, m.stale = statuses[i], disks[i], false
+		m.same = m.seen(statuses[i], disks[i])
 		l.index(m, oldID)
 	}
 	return nil
@@ -165,7 +169,7 @@ func (l *Loop) decide(batch []*managed) {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.trials = nil
-		m.plan = plan.Decide(m.input(l, c))
+		m.plan, m.decided = plan.Decide(m.input(l, c)), m.decl
 	}
 }
 
