@@ -196,6 +196,11 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 		l.side.wantVerify(w.m)
 	}
 	l.tidy(todo)
+	for _, m := range l.units {
+		if m.name.IsInstance() && done[l.units[m.name.Template()]] {
+			m.owes = "its template changed"
+		}
+	}
 	return done
 }
 
