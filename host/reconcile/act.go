@@ -90,7 +90,7 @@ func (l *Loop) settleMemory(batch []*managed, blobs map[string][]byte) map[*mana
 		if m.decl == nil || m.stale {
 			continue
 		}
-		mem, fresh, adopted := plan.Adopt(m.input(l, c))
+		mem, fresh, adopted := plan.Adopt(m.input(c))
 		if adopted {
 			before[m] = m.mem
 			m.mem, m.unsaved = mem, true
@@ -101,7 +101,7 @@ func (l *Loop) settleMemory(batch []*managed, blobs map[string][]byte) map[*mana
 				blobs[w.Entry.Digest] = w.Content
 			}
 		}
-		if mem, changed := plan.Forget(m.input(l, c)); changed {
+		if mem, changed := plan.Forget(m.input(c)); changed {
 			m.mem, m.unsaved = mem, true
 		}
 	}

@@ -43,7 +43,7 @@ type managed struct {
 	linesFor string // what the lines were read for
 }
 
-func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
+func (m *managed) input(c plan.Clock) plan.Input {
 	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner,
 		Owes: m.owes}
 	if m.decl != nil {

@@ -91,8 +91,8 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		if reloaded {
 			m.track = m.track.Reloaded(m.disk)
 		}
-		m.track = m.track.See(m.input(l, c))
-		if mem, changed := plan.Remember(m.input(l, c)); changed {
+		m.track = m.track.See(m.input(c))
+		if mem, changed := plan.Remember(m.input(c)); changed {
 			m.mem, m.unsaved = mem, true
 		}
 	}
@@ -169,7 +169,7 @@ func (l *Loop) decide(batch []*managed) {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.trials = nil
-		m.plan, m.decided = plan.Decide(m.input(l, c)), m.decl
+		m.plan, m.decided = plan.Decide(m.input(c)), m.decl
 	}
 }
 
