@@ -125,6 +125,9 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 		}
 	default:
 		next, err = k.accept(ctx, r.Services)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		if err != nil {
 			trouble = err.Error()
 			next = 5 * time.Second

@@ -40,6 +40,9 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		l.stall(batch, report.DiskError, err)
 		return
 	}
+	if ctx.Err() != nil {
+		return // what an ending host could not do any more is no failure
+	}
 	l.conclude(batch)
 	l.watch()
 	l.space()
@@ -75,6 +78,9 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 	if err == nil {
 		l.drainJobs(batch)
 		err = l.lookDisk(ctx, batch, statuses)
+	}
+	if ctx.Err() != nil {
+		return false
 	}
 	if err != nil {
 		l.stall(batch, report.Unreachable, err)

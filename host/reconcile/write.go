@@ -240,11 +240,14 @@ func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 	if s.Action == plan.Reload {
 		r.Object = string(l.o.Scope) + " manager"
 	}
-	level := l.o.Logger.Debug
+	say := l.o.Logger.Info
+	if s.Action == plan.Reload {
+		say = l.o.Logger.Debug // one reload, and a step of each unit that waited for it
+	}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	level("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
+	say("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
 	const most = 12
 	if len(m.steps) >= most {
 		m.steps = slices.Clone(m.steps[len(m.steps)-most+1:])
