@@ -26,6 +26,9 @@ const (
 	// is otherwise quiet, before that counts as withdrawn: editors and copies
 	// take files away for a moment.
 	grace = 2 * time.Second
+	// patient is how long a file may be open for writing before the status says
+	// that it is waited for.
+	patient = 5 * time.Second
 )
 
 // declarer takes a whole accepted set.
@@ -43,6 +46,7 @@ type keeper struct {
 	source   *folder.Source
 	accepted map[string]held
 	missing  map[string]time.Time // declarations not in the folder, since when
+	moving   time.Time            // since when the folder has been in the middle of a change; zero: it is not
 	read     chan struct{}        // closed when the folder was read once
 	now      func() time.Time
 }
@@ -112,11 +116,14 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 		return 0, ctx.Err()
 	}
 	k.warn(r.Warnings)
+	if r.Kind != folder.Unsettled {
+		k.moving = time.Time{}
+	}
 	trouble, problems, next := "", []string(nil), reread
 	switch {
 	case err != nil:
 		trouble = err.Error()
-	case r.Kind == folder.Unsettled:
+	case r.Kind == folder.Unsettled && !k.overdue():
 		return reread, nil // the source wakes when it is worth another look
 	case r.Kind != folder.OK:
 		trouble = refusals[r.Kind]
@@ -138,6 +145,15 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	}
 	k.tell(trouble, problems)
 	return next, nil
+}
+
+// overdue reports whether the folder has been in the middle of a change for so
+// long that people must be told what it waits for.
+func (k *keeper) overdue() bool {
+	if k.moving.IsZero() {
+		k.moving = k.now()
+	}
+	return k.now().Sub(k.moving) >= patient
 }
 
 // accept takes a good reading over and returns when to look again.
@@ -187,6 +203,8 @@ var refusals = map[folder.Kind]string{
 	folder.Missing: "the folder is missing, which withdraws nothing",
 	folder.Empty:   "the folder holds no declaration file, which withdraws nothing",
 	folder.Bad:     "it has mistakes, and nothing of this reading was accepted",
+
+	folder.Unsettled: "it is being written, and is taken in when that is over",
 }
 
 // taken reports whether another declaration has the unit of old now: a

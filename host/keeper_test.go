@@ -214,3 +214,25 @@ func TestWhatIsPassedOverIsSaid(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(d.dir, "linked")))
 	require.Empty(t, d.turn().Warnings)
 }
+
+// A file that stays open for writing holds everything up, and that is said.
+func TestAFileThatIsBeingWrittenIsNamedAfterAWhile(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.Empty(t, d.turn().Trouble)
+	f, err := os.OpenFile(filepath.Join(d.dir, "b.yaml"), os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	defer f.Close()
+	require.Empty(t, d.turn().Trouble)
+	d.at = d.at.Add(patient)
+	source := d.turn()
+	require.Contains(t, source.Trouble, "it is being written")
+	require.Len(t, source.Problems, 1)
+	require.Contains(t, source.Problems[0], "b.yaml")
+	require.Equal(t, []string{"a"}, d.names(), "what was accepted stays in force")
+	_, err = f.WriteString(declared("b", "running"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Empty(t, d.turn().Trouble)
+	require.Equal(t, []string{"a", "b"}, d.names())
+}

@@ -8,6 +8,7 @@ import (
 
 	"stead/host/plan"
 	"stead/host/report"
+	"stead/host/unit"
 )
 
 // report makes the report of m from its decision. A retry that is under way
@@ -90,6 +91,8 @@ func state(m *managed) report.State {
 func enabled(m *managed) string {
 	k := m.disk
 	switch {
+	case m.status.Load == unit.NotFound:
+		return ""
 	case k.Mask != "":
 		return "masked"
 	case k.Text.Kind != plan.Plain:
