@@ -108,13 +108,3 @@ func (m *machine) anew(drop string) {
 	m.Run(m.t, "systemctl", "daemon-reload")
 	m.startHost()
 }
-
-// within is whether cond comes true in that time.
-func (m *machine) within(bound time.Duration, cond func() bool) bool {
-	for end := time.Now().Add(bound); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if cond() {
-			return true
-		}
-	}
-	return false
-}

@@ -33,7 +33,7 @@ const (
 	etc     = "/etc/systemd/system"
 	service = "stead-host.service"
 	// patience is when a wait is given up; a loaded machine is slow.
-	patience = 30 * time.Second
+	patience = 60 * time.Second
 )
 
 // full says that there is time for the long tests.
@@ -197,14 +197,24 @@ func sorted[V any](m map[string]V) []string {
 // until waits for cond, and gives up after patience; why, if given, says more.
 func (m *machine) until(what string, cond func() bool, why ...*string) {
 	m.t.Helper()
-	for end := time.Now().Add(patience); !cond(); {
-		if time.Now().After(end) {
-			for _, w := range why {
-				what += ": " + *w
-			}
-			m.t.Fatalf("not within %s: %s", patience, what)
+	if !m.within(patience, cond) {
+		for _, w := range why {
+			what += ": " + *w
 		}
-		time.Sleep(20 * time.Millisecond)
+		m.t.Fatalf("not within %s: %s", patience, what)
+	}
+}
+
+// within is whether cond comes true in that time.
+func (m *machine) within(bound time.Duration, cond func() bool) bool {
+	m.t.Helper()
+	for end := time.Now().Add(bound); ; time.Sleep(20 * time.Millisecond) {
+		if cond() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
 	}
 }
 
