@@ -76,7 +76,7 @@ func whyPut(in Input, w Want) string {
 	wrote, before := in.Memory.Wrote[w.Path]
 	switch {
 	case now.Kind == Absent || now.Kind == "":
-		if before && wrote == w.Entry {
+		if before && wrote == w.Entry && in.Track.blocked == 0 {
 			return w.Why + " was removed outside"
 		}
 		return "new"
