@@ -212,8 +212,8 @@ func whyStart(in Input) string {
 // whyDown states why a unit that was tried is down.
 func whyDown(in Input, d *Decision) {
 	st, t := in.Status, in.Track
-	if len(st.Trouble.Unmet) > 0 {
-		c := st.Trouble.Unmet[0]
+	if len(t.unmet) > 0 {
+		c := t.unmet[0]
 		if c.Assert {
 			d.fail(report.JobEnded, "%s is not met", c.Text)
 		} else {

@@ -75,7 +75,7 @@ func ranNow(in Input) bool {
 	st, t := in.Status, in.Track
 	return transientRun(in) && st.Active == unit.Inactive && t.Job.ID == 0 && t.Last == unit.JobDone &&
 		(t.Job.Type == unit.StartJob || t.Job.Type == unit.TryRestartJob) && t.Job.Digest == in.Disk.Loaded &&
-		len(st.Trouble.Unmet) == 0 && (st.Trouble.Result == "" || st.Trouble.Result == "success")
+		len(st.Trouble.Unmet) == 0 && len(t.unmet) == 0 && (st.Trouble.Result == "" || st.Trouble.Result == "success")
 }
 
 // oneshotDone reports whether a oneshot counts as running. It is not run again

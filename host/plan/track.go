@@ -50,7 +50,8 @@ type Track struct {
 	rises       []rise // deaths that were made good by systemd or by stead
 	restarts    uint32
 	restartsSet bool
-	ending      string // how its last run that went wrong ended
+	ending      string           // how its last run that went wrong ended
+	unmet       []unit.Condition // what skipped its last start; systemd forgets it with a reload
 
 	ReloadedFor string // the Definition that was on disk at the last reload
 }
@@ -108,7 +109,7 @@ func delay(n int) time.Duration {
 
 // Queued notes a job that was put in the manager's queue.
 func (t Track) Queued(j Job) Track {
-	t.Job, t.Last = j, ""
+	t.Job, t.Last, t.unmet = j, "", nil
 	t.Tries++
 	return t
 }
@@ -163,6 +164,11 @@ func (t Track) See(in Input) Track {
 	s := tuple{in.Status.Load, in.Status.Active, in.Status.Sub, in.Status.Invocation}
 	if s != t.seen {
 		t.seen, t.at = s, changedAt(in)
+	}
+	if u := in.Status.Trouble.Unmet; len(u) > 0 {
+		t.unmet = u
+	} else if in.Status.Active != unit.Inactive {
+		t.unmet = nil
 	}
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)
