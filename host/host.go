@@ -12,7 +12,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -236,9 +235,8 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 	if err := loop.Alive(ctx); err != nil {
 		return ignore(err)
 	}
-	n := len(loop.Reports())
-	ready(fmt.Sprintf("%d units are declared", n))
-	h.log.Info("ready", "folder", h.o.Folder, "declarations", n)
+	ready()
+	h.log.Info("ready", "folder", h.o.Folder, "declarations", len(loop.Reports()))
 	<-ctx.Done()
 	h.log.Info("ending, every unit stays as it is")
 	stopping()

@@ -80,6 +80,7 @@ func (k *keeper) run(ctx context.Context) error {
 	if err := k.loop.Declare(ctx, k.set()); err != nil {
 		return ignore(err)
 	}
+	declaring(len(k.accepted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.source.Run(ctx) })
 	group.Go(func() error { return k.follow(ctx) })
@@ -190,6 +191,7 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	}
 	if len(tx.Put)+len(tx.Delete) > 0 {
 		k.host.log.Info("accepted", "declarations", len(next), "changed", len(tx.Put), "withdrawn", tx.Delete)
+		declaring(len(next))
 	}
 	k.accepted = next
 	k.host.mu.Lock()
