@@ -19,7 +19,7 @@ func TestAFullLookSeesWhatNobodyTold(t *testing.T) {
 		r.declare(web, service("db", "/bin/sleep infinity"))
 		first := r.after(5*time.Second).outcome("web.service", report.Converged, "")
 		calls := r.fake.Calls()
-		later := r.after(10*time.Minute).report("web.service")
+		later := r.after(10 * time.Minute).report("web.service")
 		require.Greater(t, r.fake.Calls()["Observe"], calls["Observe"], "there was a full look")
 		require.True(t, later.Looked.After(first.Looked.Add(5*time.Minute)), "its report says when it was looked at")
 		again := *later
