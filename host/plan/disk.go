@@ -74,9 +74,10 @@ func put(e Entry) Action {
 func whyPut(in Input, w Want) string {
 	now := in.Disk.At[w.Path]
 	wrote, before := in.Memory.Wrote[w.Path]
+	before = before && in.Track.blocked == 0 // what is remembered may not have been written
 	switch {
 	case now.Kind == Absent || now.Kind == "":
-		if before && wrote == w.Entry && in.Track.blocked == 0 {
+		if before && wrote == w.Entry {
 			return w.Why + " was removed outside"
 		}
 		return "new"

@@ -51,3 +51,16 @@ func TestASlowCrashLoopStandsStill(t *testing.T) {
 		require.Contains(t, r.report("web.service").Text, "restarted by systemd 3 times")
 	})
 }
+
+// What could not be written was not changed by anybody.
+func TestAFailedWriteIsNobodysChange(t *testing.T) {
+	inRig(t, func(r *rig) {
+		file := filepath.Join(r.etc, "web.service.d")
+		require.NoError(t, os.WriteFile(file, nil, 0o644))
+		r.declare(service("web", "/bin/sleep infinity", func(s *shape.Service) { s.DropIns = map[string]string{"10-a.conf": "[Unit]\n"} }))
+		rep := r.after(time.Minute).outcome("web.service", report.Failed, report.DiskError)
+		for _, s := range rep.Steps {
+			require.NotContains(t, s.Reason, "outside")
+		}
+	})
+}
