@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stead/host/report"
+	"stead/host/shape"
 )
 
 // TestAFullLookSeesWhatNobodyTold holds a look that finds nothing new, after
@@ -29,5 +30,18 @@ func TestAFullLookSeesWhatNobodyTold(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(r.etc, "web.service"), []byte("[Service]\nExecStart=/bin/sleep 1\n"), 0o644))
 		r.after(10 * time.Minute)
 		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
+
+// Where a declaration stands is not part of what it declares: a report follows
+// it without a look at the unit.
+func TestAReportFollowsItsDeclarationToAnotherPlace(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("web", "/bin/sleep infinity"))
+		require.Empty(t, r.after(5*time.Second).outcome("web.service", report.Converged, "").Origin)
+		looks := r.fake.Calls()["Observe"]
+		r.declare(service("web", "/bin/sleep infinity", func(s *shape.Service) { s.Origin = shape.Origin{File: "mesh/web.yaml", Line: 7} }))
+		require.Equal(t, "mesh/web.yaml:7", r.after(5*time.Second).report("web.service").Origin)
+		require.Equal(t, looks, r.fake.Calls()["Observe"])
 	})
 }

@@ -55,6 +55,7 @@ func (m *managed) input(c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
+	moved := false
 	declared := make(map[unit.Name]bool, len(set.Declared))
 	for i := range set.Declared {
 		d := &set.Declared[i]
@@ -68,6 +69,11 @@ func (l *Loop) accept(set Set) {
 			m.dirty, m.words = true, ""
 		}
 		m.decl = d
+		if m.rep != nil && m.rep.Origin != origin(d) {
+			r := *m.rep
+			r.Origin = origin(d)
+			m.rep, moved = &r, true
+		}
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
 		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
 			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.Withdrawn {
@@ -82,9 +88,18 @@ func (l *Loop) accept(set Set) {
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		}
 	}
-	if len(l.units) == 0 {
+	if len(l.units) == 0 || moved {
 		l.publish()
 	}
+}
+
+// origin is where a declaration stands, "" for one that is known from the ledger
+// alone.
+func origin(d *Declared) string {
+	if d == nil || d.Service.Origin.File == "" {
+		return ""
+	}
+	return d.Service.Origin.String()
 }
 
 // all marks every unit.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"stead/host/plan"
@@ -20,10 +19,7 @@ func (l *Loop) report(m *managed) {
 		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
 		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Since: now,
 		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
-		Warnings: m.allWarnings(),
-	}
-	if m.decl != nil && m.decl.Service.Origin.File != "" {
-		r.Origin = m.decl.Service.Origin.File + ":" + strconv.Itoa(m.decl.Service.Origin.Line)
+		Warnings: m.allWarnings(), Origin: origin(m.decl),
 	}
 	if old := m.rep; old != nil {
 		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
