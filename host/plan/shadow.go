@@ -15,6 +15,7 @@ func outdone(in Input, fragment string, d *Decision) bool {
 	for _, w := range in.Disk.Wants {
 		if w.Why == "content" && fragment != "" && fragment != w.Path {
 			d.fail(report.Shadowed, "%s wins over the declared %s", fragment, w.Path)
+			d.Hint = "rm " + fragment
 			return true
 		}
 	}
@@ -30,6 +31,7 @@ func (d *Decision) shadowed(in Input) {
 		case wins == "":
 		case d.Outcome == report.Converged || d.Reason == report.Settling:
 			d.fail(report.Shadowed, "%s wins over the declared %s", wins, w.Path)
+			d.Hint = "rm " + wins
 		default:
 			d.warn("%s wins over the declared %s", wins, w.Path)
 		}

@@ -39,9 +39,9 @@ type Track struct {
 	NotBefore time.Time   // no job and no repair before
 	Undone    []time.Time // when it was undone from outside, within the window
 	UndoneHow string
-	blocked   int    // how often in a row the disk could not be put right
-	blockedBy string // the last reason
-	Fought    int    // how often the delay of a fight has grown
+	blocked   int   // how often in a row the disk could not be put right
+	blockedBy error // the last reason
+	Fought    int   // how often the delay of a fight has grown
 	foreign   time.Time
 
 	other      uint32 // somebody else's job in the queue, and since when it was seen there
@@ -83,7 +83,7 @@ func (t Track) held(d *Decision, now time.Time) bool {
 	if t.blocked == 0 || t.free(now) {
 		return false
 	}
-	d.fail(report.DiskError, "%s", t.blockedBy)
+	d.failBy(report.DiskError, t.blockedBy)
 	d.by(t.NotBefore)
 	return true
 }
@@ -124,7 +124,7 @@ func (t Track) Rejected(now time.Time) Track {
 }
 
 // Blocked notes that what stands on the disk could not be put right, and why.
-func (t Track) Blocked(why string, now time.Time) Track {
+func (t Track) Blocked(why error, now time.Time) Track {
 	t.blocked++
 	t.blockedBy = why
 	t.NotBefore = now.Add(delay(t.blocked))
@@ -136,7 +136,7 @@ func (t Track) Unblocked() Track {
 	if t.blocked > 0 && t.Fought == 0 {
 		t.NotBefore = time.Time{}
 	}
-	t.blocked, t.blockedBy = 0, ""
+	t.blocked, t.blockedBy = 0, nil
 	return t
 }
 

@@ -120,7 +120,7 @@ func (m *managed) failure() {
 			reason = report.DiskError
 		}
 	}
-	m.plan.Outcome, m.plan.Reason, m.plan.Text = report.Failed, reason, err.Error()
+	m.plan.Outcome, m.plan.Reason, m.plan.Text, m.plan.Hint = report.Failed, reason, err.Error(), fault.HintOf(err)
 	if fault.Is(err, fault.Refused) {
 		m.plan.Outcome = report.Refused
 	}

@@ -27,11 +27,12 @@ func TestAFolderInThePlaceOfAUnitFileIsAFailureUntilItGoes(t *testing.T) {
 			rep := r.after(20*time.Second).outcome("web.service", report.Failed, report.DiskError)
 			require.Contains(t, rep.Text, file)
 			require.NotZero(t, rep.Retry)
+			require.Equal(t, "rmdir "+file, rep.Hint)
 		}
 		reloads := r.fake.Calls()["Reload"]
 		require.Less(t, reloads, 8, "tries have growing delay")
 		require.NoError(t, os.Remove(file))
-		r.after(5*time.Minute).outcome("web.service", report.Converged, "")
+		require.Empty(t, r.after(5*time.Minute).outcome("web.service", report.Converged, "").Hint)
 		require.Equal(t, *web.Content, r.read("web.service"))
 	})
 }

@@ -166,7 +166,7 @@ func (l *Loop) stall(batch []*managed, why report.Reason, err error) {
 	now := l.now()
 	for _, m := range batch {
 		m.again, m.trials = now.Add(wait), nil
-		m.plan = plan.Decision{Outcome: outcome, Reason: why, Text: err.Error(), Again: m.again}
+		m.plan = plan.Decision{Outcome: outcome, Reason: why, Text: err.Error(), Hint: fault.HintOf(err), Again: m.again}
 		l.report(m)
 	}
 }

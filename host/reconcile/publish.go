@@ -17,14 +17,14 @@ func (l *Loop) report(m *managed) {
 	now := l.now()
 	r := &report.Report{
 		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
-		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Since: now,
+		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Hint: m.plan.Hint, Since: now,
 		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
 		Warnings: m.allWarnings(), Origin: origin(m.decl),
 	}
 	if old := m.rep; old != nil {
 		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
 			slices.Contains([]report.Reason{report.Starting, report.Settling, report.Busy}, r.Reason) {
-			r.Outcome, r.Reason, r.Text = old.Outcome, old.Reason, old.Text
+			r.Outcome, r.Reason, r.Text, r.Hint = old.Outcome, old.Reason, old.Text, old.Hint
 		}
 		if old.Outcome == r.Outcome && old.Reason == r.Reason {
 			r.Since = old.Since

@@ -211,7 +211,7 @@ func (l *Loop) blocked(m *managed, changed bool) {
 		m.track = m.track.Unblocked()
 		return
 	}
-	m.track = m.track.Blocked(m.trials[0].Error(), l.now())
+	m.track = m.track.Blocked(m.trials[0], l.now())
 	m.again = m.track.NotBefore
 	if !changed && m.owes == "" {
 		m.plan.Steps = slices.DeleteFunc(slices.Clone(m.plan.Steps), func(s plan.Step) bool { return s.Action == plan.Reload })

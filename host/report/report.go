@@ -75,6 +75,7 @@ type Report struct {
 	Outcome Outcome   `json:"outcome"`
 	Reason  Reason    `json:"reason,omitempty"`
 	Text    string    `json:"text,omitempty"` // one sentence for a person, with systemd's words where there are any
+	Hint    string    `json:"hint,omitempty"` // what a person can do about it
 	Since   time.Time `json:"since"`          // when the outcome and its reason became so
 
 	State    State     `json:"state"`

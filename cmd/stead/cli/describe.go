@@ -24,6 +24,9 @@ func (w screen) describe(r *report.Report) {
 	if why := reason(r); why != "" {
 		line("reason", "%s", why)
 	}
+	if r.Hint != "" {
+		line("hint", "%s", r.Hint)
+	}
 	if !r.Retry.IsZero() {
 		line("retry", "at %s", w.when(r.Retry))
 	}
