@@ -60,8 +60,11 @@ func TestWhateverIsDoneEverythingComesBack(t *testing.T) {
 			t.Logf("%s: %s", name, script)
 			switch random.IntN(20) {
 			case 0:
+				restarts := m.prop(service, "NRestarts")
 				require.NoError(t, unix.Kill(m.hostPID(), unix.SIGKILL))
-				m.until("the host is up again", func() bool { return m.prop(service, "ActiveState") == "active" })
+				m.until("the host is up again", func() bool {
+					return m.prop(service, "NRestarts") != restarts && m.prop(service, "ActiveState") == "active"
+				})
 			case 1:
 				m.Run(t, "systemctl", "daemon-reexec")
 			}
