@@ -38,6 +38,9 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
 	rec := plan.Record{Blobs: make(map[string][]byte)}
 	before, debt := memories(todo), l.memory
+	for m := range before {
+		l.adopt(m, rec.Blobs)
+	}
 	changes, able := l.prepare(todo, rec.Blobs)
 	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
 	l.making(changes)
