@@ -47,7 +47,7 @@ func TestWhateverIsDoneEverythingComesBack(t *testing.T) {
 	files, names := map[string]string{}, make([]string, 40)
 	for i := range names {
 		names[i] = fmt.Sprintf("unit%02d", i)
-		files[names[i]] = text{names[i], "ensure: running\nenabled: true\ndropins: {10-a.conf: \"[Service]\\nNice=5\\n\"}\n", sleeper(0)}.String()
+		files[names[i]] = text{names[i], "ensure: running\nenabled: true\ntimeout: 20s\ndropins: {10-a.conf: \"[Service]\\nNice=5\\n\"}\n", sleeper(0)}.String()
 	}
 	m := running(t, files)
 	before := m.state(t)
@@ -81,8 +81,8 @@ func TestWhateverIsDoneEverythingComesBack(t *testing.T) {
 			require.Equal(t, "5", m.prop(name+".service", "Nice"), name)
 			require.Equal(t, path.Join(etc, name+".service"), m.prop(name+".service", "FragmentPath"))
 		}
-		if rounds > 1 {
-			time.Sleep(25 * time.Second) // or three things in a minute are a fight
+		if rounds > 1 { // or two deaths within the budget are a crash loop, and three of anything in a minute a fight
+			time.Sleep(25 * time.Second)
 		}
 	}
 }
