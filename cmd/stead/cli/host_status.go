@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -43,7 +44,11 @@ func newHostStatus(all Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.print(screen{c.OutOrStdout(), all.Now(), all.Width}, st, len(args) > 0); err != nil {
+			var answer bytes.Buffer
+			if err := o.print(screen{&answer, all.Now(), all.Width}, st, len(args) > 0); err != nil {
+				return err
+			}
+			if _, err := answer.WriteTo(c.OutOrStdout()); err != nil {
 				return err
 			}
 			return judge(st)
