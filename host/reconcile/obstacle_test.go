@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,6 +35,18 @@ func TestAFolderInThePlaceOfAUnitFileIsAFailureUntilItGoes(t *testing.T) {
 		require.NoError(t, os.Remove(file))
 		require.Empty(t, r.after(5*time.Minute).outcome("web.service", report.Converged, "").Hint)
 		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
+
+// A ledger that cannot be written is tried with growing delay.
+func TestABrokenLedgerIsTriedWithGrowingDelay(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.book.breaks(errors.New("no space left on device"))
+		r.declare(service("web", "/bin/sleep infinity"))
+		r.after(10*time.Minute).outcome("web.service", report.Failed, report.DiskError)
+		require.Less(t, r.book.failed, 40)
+		r.book.breaks(nil)
+		r.after(time.Minute).outcome("web.service", report.Converged, "")
 	})
 }
 

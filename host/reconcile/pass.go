@@ -43,7 +43,9 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	if ctx.Err() != nil {
 		return // what an ending host could not do any more is no failure
 	}
-	l.conclude(batch)
+	if l.conclude(batch) {
+		l.unreach = 0
+	}
 	l.watch()
 	l.space()
 	if wrote+jobs > 0 {
@@ -86,7 +88,6 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		l.stall(batch, report.Unreachable, err)
 		return false
 	}
-	l.unreach = 0
 	l.own(batch)
 	c := l.o.Clock()
 	for _, m := range batch {
@@ -179,8 +180,9 @@ func (l *Loop) decide(batch []*managed) {
 	}
 }
 
-// conclude takes each decision's outcome in and drops what is given back.
-func (l *Loop) conclude(batch []*managed) {
+// conclude takes each decision's outcome in and drops what is given back; it
+// reports whether the ledger took that.
+func (l *Loop) conclude(batch []*managed) bool {
 	now := l.now()
 	var done []*managed
 	for _, m := range batch {
@@ -194,13 +196,13 @@ func (l *Loop) conclude(batch []*managed) {
 		}
 		l.report(m)
 	}
-	l.forget(done)
+	return l.forget(done)
 }
 
 // forget ends the records of units that were given back.
-func (l *Loop) forget(done []*managed) {
+func (l *Loop) forget(done []*managed) bool {
 	if len(done) == 0 {
-		return
+		return true
 	}
 	rec := plan.Record{Scope: l.o.Scope}
 	for _, m := range done {
@@ -208,12 +210,13 @@ func (l *Loop) forget(done []*managed) {
 	}
 	if err := l.o.Ledger.Record(rec); err != nil {
 		l.stall(done, report.DiskError, err)
-		return
+		return false
 	}
 	for _, m := range done {
 		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 	}
 	l.drop(done)
+	return true
 }
 
 // space keeps passes apart while many jobs run, since every job's end makes its

@@ -207,6 +207,7 @@ type book struct {
 	manager plan.Manager
 	writes  int
 	fail    error
+	failed  int
 }
 
 func newBook() *book {
@@ -217,6 +218,7 @@ func (b *book) Record(r plan.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
+		b.failed++
 		return b.fail
 	}
 	for _, m := range r.Put { // as the real one: what could not be put back is refused
