@@ -145,6 +145,7 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	if err != nil {
 		return err
 	}
+	l.share(batch, disks)
 	for i, m := range batch {
 		oldID := m.status.ID
 		m.same = m.seen(statuses[i], disks[i])
