@@ -11,6 +11,9 @@ import (
 	"stead/host/unit"
 )
 
+// crowd is how many units a pass may have whose steps are logged one by one.
+const crowd = 50
+
 // pass brings a batch of units nearer to what is declared.
 func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	start := l.now()
@@ -18,6 +21,7 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		return
 	}
 	batch = l.news(batch)
+	l.crowd = len(batch) > crowd
 	l.decide(batch)
 	wrote, err := l.write(ctx, batch)
 	if err != nil {

@@ -37,6 +37,7 @@ type rig struct {
 	boot    string
 	kill    string
 	born    time.Time
+	log     *slog.Logger // of the next loop; nil: nothing is logged
 }
 
 // inRig runs f with a running loop.
@@ -73,6 +74,9 @@ func (r *rig) start() {
 	memories, manager := r.book.load()
 	r.options = Options{Scope: unit.System, ConfigDir: r.etc, Manager: r.fake, Disk: d, Ledger: r.book, Watcher: r.watch,
 		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager}
+	if r.log != nil {
+		r.options.Logger = r.log
+	}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	if kill := r.kill; kill != "" {
 		r.options.Point = func(at string) {

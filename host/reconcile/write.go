@@ -234,7 +234,9 @@ func (l *Loop) tidy(todo []work) {
 	l.memory.Made = slices.DeleteFunc(l.memory.Made, func(d string) bool { return slices.Contains(removed, d) })
 }
 
-// step keeps a step for the report and the log.
+// step keeps a step for the report and the log. In the log of a pass over very
+// many units the steps are for debugging: the pass counts them, and the journal
+// would work as hard as the manager.
 func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 	r := report.Step{At: l.now(), Action: string(s.Action), Object: s.Path, Reason: s.Reason, Took: took}
 	if r.Object == "" {
@@ -244,7 +246,7 @@ func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 		r.Object = string(l.o.Scope) + " manager"
 	}
 	say := l.o.Logger.Info
-	if s.Action == plan.Reload {
+	if l.crowd || s.Action == plan.Reload {
 		say = l.o.Logger.Debug // one reload, and a step of each unit that waited for it
 	}
 	if err != nil {
