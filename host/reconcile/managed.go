@@ -159,6 +159,7 @@ func (l *Loop) paths() {
 				m.dirty = true
 			}
 		}
+		l.dropInPath(p)
 	}
 }
 
@@ -233,6 +234,11 @@ func (l *Loop) watch() {
 			continue
 		}
 		dirs[filepath.Dir(p)] = true
+	}
+	for n := range l.units {
+		for _, d := range dropInFolders(n) {
+			dirs[filepath.Join(l.o.ConfigDir, d)] = true
+		}
 	}
 	list := make([]string, 0, len(dirs))
 	for d := range dirs {
