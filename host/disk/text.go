@@ -86,6 +86,7 @@ func define(key, fragment string, files []*thing) def {
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
 		Conditions:  conditions(f),
+		Conflicts:   conflicts(f),
 	}}
 }
 
@@ -101,6 +102,16 @@ func conditions(f unit.File) []string {
 		default:
 			all = append(all, key+"="+value)
 		}
+	}
+	return all
+}
+
+// conflicts are the words of all Conflicts= lines; no line takes another back
+// (systemd.unit(5)).
+func conflicts(f unit.File) []string {
+	var all []string
+	for _, v := range f.Values("Unit", "Conflicts") {
+		all = append(all, strings.Fields(v)...)
 	}
 	return all
 }

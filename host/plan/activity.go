@@ -181,6 +181,11 @@ func down(in Input, d *Decision) {
 	case oneshotDone(in):
 		oneshot(in, d)
 		return
+	case in.Rival != "":
+		d.refuse(report.OwnedBy, "conflict with %s: it runs as declared, and a start of %s would stop it (Conflicts=)", in.Rival, in.Status.ID)
+		d.Hint = "declare ensure: stopped for one of the two"
+		d.by(now.Add(lookAgain))
+		return
 	case in.Disk.Text.RefuseStart:
 		d.refuse(report.ManualOnly, "%s refuses to be started by hand (RefuseManualStart=)", in.Status.ID)
 		return

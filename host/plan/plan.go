@@ -82,6 +82,7 @@ type Input struct {
 	Track      Track
 	Clock      Clock
 	Owner      Owner  // who has the unit, when it is another declaration
+	Rival      string // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
 	Owes       string // why the manager owes the unit a reload from an earlier act; "" when it does not
 }
 

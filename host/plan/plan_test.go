@@ -173,6 +173,8 @@ func TestDecide(t *testing.T) {
 			in.Disk.At[p] = entry("d2")
 			in.Disk.Shadowed = map[string]string{p: "/etc/systemd/system.control/web.service.d/10-a.conf"}
 		}), report.Failed, report.Shadowed, nil},
+		{"a start would stop another declared unit", scene(resting(unit.Inactive, ""), func(in *Input) { in.Rival = "other.service" }),
+			report.Refused, report.OwnedBy, nil},
 		{"another drop-in wins, and the unit is kept running", scene(resting(unit.Inactive, ""), func(in *Input) {
 			in.Disk.Shadowed = map[string]string{path: "/etc/systemd/system.control/web.service.d/10-a.conf"}
 		}), report.Waiting, report.Starting, []string{"start web.service"}},

@@ -25,5 +25,5 @@ func (t Text) equal(o Text) bool {
 	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.RemainAfter == o.RemainAfter &&
 		t.HasInstall == o.HasInstall && t.RefuseStart == o.RefuseStart && t.RefuseStop == o.RefuseStop &&
 		t.InstallFailed == o.InstallFailed &&
-		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.InstallErrors, o.InstallErrors)
+		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)
 }

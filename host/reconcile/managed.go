@@ -18,6 +18,7 @@ type managed struct {
 	decl  *Declared // nil: being given back
 	mem   plan.Memory
 	track plan.Track
+	rival unit.Name  // runs as declared, and would be stopped by a start of this one
 	owner plan.Owner // zero when it is this declaration
 
 	status  unit.Status
@@ -44,7 +45,7 @@ type managed struct {
 }
 
 func (m *managed) input(c plan.Clock) plan.Input {
-	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner,
+	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner, Rival: string(m.rival),
 		Owes: m.owes}
 	if m.decl != nil {
 		in.Service, in.Generation = m.decl.Service, m.decl.Generation

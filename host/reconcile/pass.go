@@ -93,6 +93,7 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		return false
 	}
 	l.own(batch)
+	l.rivals(batch)
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.looked = c.Wall
@@ -183,6 +184,7 @@ func (l *Loop) decide(batch []*managed) {
 		m.trials = nil
 		m.plan, m.decided = plan.Decide(m.input(c)), m.decl
 	}
+	l.apart(batch, c)
 }
 
 // conclude takes each decision's outcome in and drops what is given back; it

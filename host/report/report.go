@@ -57,7 +57,7 @@ const (
 	IsMasked   Reason = "masked"     // the unit is masked: unmask it first
 	NoInstall  Reason = "no-install" // enabled on a unit that has nothing to enable
 	Protected  Reason = "protected"  // stead's own unit, or one that it stands on
-	OwnedBy    Reason = "conflict"   // another declaration owns the unit on this node
+	OwnedBy    Reason = "conflict"   // another declaration has the unit, or runs one that this one would stop
 	ManualOnly Reason = "manual"     // RefuseManualStart= or RefuseManualStop=
 	Template   Reason = "template"   // a bare template has no activity
 	IsAlias    Reason = "alias"      // content declared under an alias of another unit
