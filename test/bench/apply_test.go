@@ -105,7 +105,7 @@ func applyFloor(ctx context.Context, units []string) (time.Duration, func() erro
 // all starts pipelined, and the wait for every job. It tells when it began.
 func floorApply(ctx context.Context, o order) (any, error) {
 	units := names(o.Units)
-	c, err := dial(ctx)
+	c, err := dialLean(ctx)
 	if err != nil {
 		return nil, err
 	}

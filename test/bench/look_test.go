@@ -114,7 +114,7 @@ func startFloorLook(ctx context.Context, o order) (once func() (time.Duration, e
 // floorLooks looks once for each line that it reads, and says how long that took.
 func floorLooks(ctx context.Context, o order) (any, error) {
 	units := names(o.Units)
-	c, err := dial(ctx)
+	c, err := dialLean(ctx)
 	if err != nil {
 		return nil, err
 	}
