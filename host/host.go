@@ -94,6 +94,11 @@ func New(o Options) (*Host, error) {
 // Run keeps the machine until ctx ends, and returns nil then.
 func (h *Host) Run(ctx context.Context) error {
 	h.started = time.Now()
+	held, err := lock(lockPath)
+	if err != nil {
+		return err
+	}
+	defer held.Close() //nolint:errcheck // nothing was written
 	listener, err := listen(ctx, h.o.Socket)
 	if err != nil {
 		return err
