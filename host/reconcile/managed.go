@@ -56,7 +56,7 @@ func (m *managed) input(c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
-	moved := false
+	told := len(set.Declared) == 0
 	declared := make(map[unit.Name]bool, len(set.Declared))
 	for i := range set.Declared {
 		d := &set.Declared[i]
@@ -66,14 +66,12 @@ func (l *Loop) accept(set Set) {
 			m = &managed{name: d.Service.Unit}
 			l.units[m.name] = m
 		}
-		if m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation {
-			m.dirty, m.words = true, ""
-		}
+		news := m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation
 		m.decl = d
 		if m.rep != nil && m.rep.Origin != origin(d) {
 			r := *m.rep
 			r.Origin = origin(d)
-			m.rep, moved = &r, true
+			m.rep, told = &r, true
 		}
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
 		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
@@ -81,17 +79,34 @@ func (l *Loop) accept(set Set) {
 			m.mem.Name, m.mem.UID, m.mem.Generation = d.Service.Name, d.UID, d.Generation
 			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
 		}
+		if news {
+			m.dirty, m.words, told = true, "", true
+			l.expect(m, report.Pending)
+		}
 	}
 	for _, m := range l.units {
 		if !declared[m.name] && !slices.Contains(set.Leave, m.mem.Name) && (m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero()) {
 			m.decl, m.dirty, m.unsaved = nil, true, true
-			m.mem.Withdrawn = true
+			m.mem.Withdrawn, told = true, true
+			l.expect(m, report.Withdrawing)
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		}
 	}
-	if len(l.units) == 0 || moved {
+	if told {
 		l.publish()
 	}
+}
+
+// expect takes back what was reported of m before it was declared anew: until a
+// pass is over, which a reload can make long, nothing is known of it.
+func (l *Loop) expect(m *managed, why report.Reason) {
+	if m.rep == nil {
+		return
+	}
+	r := *m.rep
+	r.Name, r.UID, r.Generation, r.Origin = m.mem.Name, m.mem.UID, m.mem.Generation, origin(m.decl)
+	r.Outcome, r.Reason, r.Text, r.Hint, r.Since = report.Waiting, why, "", "", l.now()
+	m.rep = &r
 }
 
 // origin is where a declaration stands, "" for one that is known from the ledger
