@@ -125,6 +125,7 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	case err != nil:
 		trouble = err.Error()
 	case r.Kind == folder.Unsettled && !k.overdue():
+		k.taking(true)
 		return reread, nil // the source wakes when it is worth another look
 	case r.Kind != folder.OK:
 		trouble = refusals[r.Kind]
@@ -197,6 +198,7 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	k.host.mu.Lock()
 	k.host.source.Accepted, k.host.source.Leaving = now, slices.Sorted(maps.Keys(k.missing))
 	k.host.mu.Unlock()
+	k.taking(true) // the loop may be in the middle of a pass
 	return wait, k.loop.Declare(ctx, k.set())
 }
 
@@ -259,7 +261,7 @@ func (k *keeper) set() reconcile.Set {
 func (k *keeper) tell(trouble string, problems []string) {
 	k.host.mu.Lock()
 	before := k.host.source
-	k.host.source.Read, k.host.source.Trouble, k.host.source.Problems = time.Now(), trouble, problems
+	k.host.source.Read, k.host.source.Trouble, k.host.source.Problems, k.host.source.Taking = time.Now(), trouble, problems, false
 	k.host.mu.Unlock()
 	if before.Trouble == trouble && slices.Equal(before.Problems, problems) {
 		return
@@ -269,6 +271,13 @@ func (k *keeper) tell(trouble string, problems []string) {
 		return
 	}
 	k.host.log.Warn("folder not accepted", "folder", k.host.o.Folder, "trouble", trouble, "problems", problems)
+}
+
+// taking makes visible that the reports are behind the folder.
+func (k *keeper) taking(yes bool) {
+	k.host.mu.Lock()
+	k.host.source.Taking = yes
+	k.host.mu.Unlock()
 }
 
 // warn makes visible what a reading passed over, and logs it once.

@@ -24,10 +24,12 @@ type desk struct {
 	host *Host
 	at   time.Time
 	last reconcile.Set
+	// taking is what the status said while last was handed over.
+	taking bool
 }
 
 func (d *desk) Declare(_ context.Context, set reconcile.Set) error {
-	d.last = set
+	d.last, d.taking = set, d.host.source.Taking
 	return nil
 }
 
@@ -74,6 +76,13 @@ func (d *desk) names() []string {
 
 func declared(name, ensure string) string {
 	return "shape: service\nname: " + name + "\nensure: " + ensure + "\n"
+}
+
+func TestAReadingThatIsHandedOverIsSaidToBe(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.False(t, d.turn().Taking)
+	require.True(t, d.taking)
 }
 
 func TestUIDStaysAndGenerationRisesWithTheMeaning(t *testing.T) {
@@ -223,10 +232,13 @@ func TestAFileThatIsBeingWrittenIsNamedAfterAWhile(t *testing.T) {
 	f, err := os.OpenFile(filepath.Join(d.dir, "b.yaml"), os.O_CREATE|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
 	defer f.Close()
-	require.Empty(t, d.turn().Trouble)
-	d.at = d.at.Add(patient)
 	source := d.turn()
+	require.Empty(t, source.Trouble)
+	require.True(t, source.Taking, "the reports are behind it")
+	d.at = d.at.Add(patient)
+	source = d.turn()
 	require.Contains(t, source.Trouble, "it is being written")
+	require.False(t, source.Taking)
 	require.Len(t, source.Problems, 1)
 	require.Contains(t, source.Problems[0], "b.yaml")
 	require.Equal(t, []string{"a"}, d.names(), "what was accepted stays in force")

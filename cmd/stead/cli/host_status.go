@@ -121,7 +121,7 @@ func judge(st host.Status) error {
 
 // wanted reports whether the folder was taken over and all of st is converged.
 func wanted(st host.Status) bool {
-	return st.Source.Trouble == "" && len(st.Source.Leaving) == 0 && !st.Source.Read.IsZero() &&
+	return st.Source.Trouble == "" && !st.Source.Taking && len(st.Source.Leaving) == 0 && !st.Source.Read.IsZero() &&
 		!slices.ContainsFunc(st.Reports, func(r *report.Report) bool { return r.Outcome != report.Converged })
 }
 

@@ -64,6 +64,9 @@ func (w screen) overview(st host.Status, wide bool) {
 	}
 	table(w, "", head, rows)
 	fmt.Fprintln(w, tally(st.Reports))
+	if st.Source.Taking {
+		fmt.Fprintln(w, "the folder was changed, and is being taken over")
+	}
 	if gone := st.Source.Leaving; len(gone) > 0 {
 		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", strings.Join(gone, ", "))
 	}
