@@ -37,9 +37,9 @@ func families() []family {
 		{base, "service socket", "systemd-journald", "systemd-journald- systemd-journald@", false},
 		{base, "service", "", "user@ user-runtime-dir@", false},
 		{ends, "target", "reboot poweroff halt kexec exit soft-reboot shutdown umount final ctrl-alt-del runlevel0 runlevel6 " +
-			"suspend hibernate hybrid-sleep suspend-then-hibernate sleep factory-reset", "", true},
+			"suspend hibernate hybrid-sleep suspend-then-hibernate sleep factory-reset initrd-switch-root", "", true},
 		{ends, "service", "systemd-reboot systemd-poweroff systemd-halt systemd-kexec systemd-exit systemd-soft-reboot " +
-			"systemd-suspend systemd-hibernate systemd-hybrid-sleep systemd-suspend-then-hibernate systemd-factory-reset", "", true},
+			"systemd-suspend systemd-hibernate systemd-hybrid-sleep systemd-suspend-then-hibernate systemd-factory-reset initrd-switch-root", "", true},
 	}
 }
 

@@ -16,7 +16,7 @@ func TestProtected(t *testing.T) {
 		"systemd-logind.service", "dbus-org.freedesktop.login1.service", "systemd-logind-varlink.socket",
 		"systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket", "systemd-journald-audit.socket", "systemd-journald@.service", "systemd-journald@x.socket",
 		"user@.service", "user@1000.service", "user-runtime-dir@.service", "user-runtime-dir@0.service",
-		"reboot.target", "poweroff.target", "halt.target", "kexec.target", "shutdown.target", "ctrl-alt-del.target", "runlevel6.target", "suspend.target",
+		"reboot.target", "poweroff.target", "halt.target", "kexec.target", "shutdown.target", "ctrl-alt-del.target", "runlevel6.target", "suspend.target", "initrd-switch-root.target", "initrd-switch-root.service",
 		"systemd-reboot.service", "systemd-suspend.service",
 		// drop-ins of these are read for the units above
 		"stead-.service", "stead-.timer", "systemd-.service", "systemd-.socket", "systemd-journald-.socket", "systemd-journald-dev-.socket", "dbus-.service", "user-.service", "user-runtime-.service",
