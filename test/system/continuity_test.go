@@ -107,7 +107,8 @@ func TestABusyManagerIsWaitedFor(t *testing.T) {
 		r := m.report("a")
 		return r != nil && r.Outcome == report.Waiting && r.Reason == report.Unreachable
 	})
-	require.Equal(t, report.Converged, m.report("b").Outcome)
+	// It is waited for with the others when the connection is given up meanwhile.
+	require.Contains(t, []report.Outcome{report.Converged, report.Waiting}, m.report("b").Outcome)
 	require.NoError(t, wake(m.PID()))
 	asleep = false
 	m.expect(map[string]string{"c": up("c", sleeper(2))})
