@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,9 +25,9 @@ type socket struct {
 	timeout time.Duration
 	take    func(message []byte) bool // in order with all that godbus sees
 
-	framed bool   // authentication is over; from there on all is messages
-	buf    []byte // of one message
-	rest   []byte // what of it godbus has not read
+	framed atomic.Bool // authentication is over; from there on all is messages
+	buf    []byte      // of one message
+	rest   []byte      // what of it godbus has not read
 }
 
 const (
@@ -38,7 +39,7 @@ const (
 
 // Read implements io.Reader. It is called by one goroutine at a time.
 func (s *socket) Read(p []byte) (int, error) {
-	if !s.framed {
+	if !s.framed.Load() {
 		return s.in.Read(p)
 	}
 	for len(s.rest) == 0 {
@@ -82,8 +83,9 @@ func (s *socket) next() ([]byte, error) {
 }
 
 func (s *socket) Write(p []byte) (int, error) {
-	// The reader of messages begins only after this write.
-	s.framed = s.framed || bytes.HasPrefix(p, []byte("BEGIN"))
+	if !s.framed.Load() && bytes.HasPrefix(p, []byte("BEGIN")) {
+		s.framed.Store(true) // godbus begins to read messages after this write
+	}
 	if err := s.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return 0, err
 	}

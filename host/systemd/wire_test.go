@@ -103,7 +103,8 @@ func TestWhatIsNotTakenPassesUnchanged(t *testing.T) {
 		}
 	}
 	r := newReceiver(&Manager{cache: newCache(), changes: newChanges()})
-	s := &socket{in: bufio.NewReader(iotest.HalfReader(&sent)), take: r.takeMessage, framed: true}
+	s := &socket{in: bufio.NewReader(iotest.HalfReader(&sent)), take: r.takeMessage}
+	s.framed.Store(true)
 	got, err := io.ReadAll(iotest.OneByteReader(s))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(want.Bytes(), got))
@@ -120,7 +121,8 @@ func TestStreamThatIsNoneEnds(t *testing.T) {
 				_ = far.Close()
 			}()
 			require.NoError(t, near.SetDeadline(time.Now().Add(5*time.Second)))
-			s := &socket{Conn: near, in: bufio.NewReader(near), take: func([]byte) bool { return true }, framed: true}
+			s := &socket{Conn: near, in: bufio.NewReader(near), take: func([]byte) bool { return true }}
+			s.framed.Store(true)
 			_, err := s.Read(make([]byte, 10))
 			require.Error(t, err)
 		})

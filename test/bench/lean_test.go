@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 )
 
 // lean is a connection whose signals, but for those that jobs ended, are thrown
@@ -14,17 +15,19 @@ import (
 type lean struct {
 	net.Conn
 	in     *bufio.Reader
-	framed bool // what comes is messages
+	framed atomic.Bool // what comes is messages
 	rest   []byte
 }
 
 func (l *lean) Write(p []byte) (int, error) {
-	l.framed = l.framed || bytes.HasPrefix(p, []byte("BEGIN"))
+	if !l.framed.Load() && bytes.HasPrefix(p, []byte("BEGIN")) {
+		l.framed.Store(true)
+	}
 	return l.Conn.Write(p)
 }
 
 func (l *lean) Read(p []byte) (int, error) {
-	if !l.framed {
+	if !l.framed.Load() {
 		return l.in.Read(p)
 	}
 	for len(l.rest) == 0 {
