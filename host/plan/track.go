@@ -39,6 +39,7 @@ type Track struct {
 	NotBefore time.Time   // no job and no repair before
 	Undone    []time.Time // when it was undone from outside, within the window
 	UndoneHow string
+	put       bool  // its files were put right since one was last found changed
 	blocked   int   // how often in a row the disk could not be put right
 	blockedBy error // the last reason
 	Fought    int   // how often the delay of a fight has grown
@@ -136,7 +137,7 @@ func (t Track) Unblocked() Track {
 	if t.blocked > 0 && t.Fought == 0 {
 		t.NotBefore = time.Time{}
 	}
-	t.blocked, t.blockedBy = 0, nil
+	t.blocked, t.blockedBy, t.put = 0, nil, true
 	return t
 }
 
@@ -191,7 +192,7 @@ func (t Track) restart(in Input) Track {
 	}
 	fresh := Track{key: key, seen: t.seen, at: t.at, Begun: in.Clock.Wall, Job: t.Job, Undone: t.Undone,
 		UndoneHow: t.UndoneHow, Fought: t.Fought, restarts: t.restarts, restartsSet: t.restartsSet,
-		ReloadedFor: t.ReloadedFor, Settled: t.Settled, other: t.other, otherSince: t.otherSince}
+		ReloadedFor: t.ReloadedFor, Settled: t.Settled, put: t.put, other: t.other, otherSince: t.otherSince}
 	if t.Fought > 0 {
 		fresh.NotBefore = t.NotBefore
 	}
@@ -252,8 +253,11 @@ func (t Track) risen(now time.Time, window time.Duration) (n uint32, last time.T
 
 // drift notes that something which had settled is so no longer.
 func (t Track) drift(in Input) Track {
-	if !t.Settled || in.Service == nil {
+	if in.Service == nil {
 		return t
+	}
+	if !t.Settled {
+		return t.rewritten(in)
 	}
 	how := ""
 	st, now := in.Status, in.Clock.Wall
@@ -269,7 +273,7 @@ func (t Track) drift(in Input) Track {
 	if how == "" {
 		return t
 	}
-	t.Settled, t.Begun, t.Tries, t.judged = false, now, 0, 0
+	t.Settled, t.Begun, t.Tries, t.judged, t.put = false, now, 0, 0, false
 	switch {
 	case st.Active == unit.FailedState && ensure(in) == shape.Running:
 		t.Tries, t.judged = 1, 1
@@ -280,6 +284,17 @@ func (t Track) drift(in Input) Track {
 		return t.died(1, now)
 	}
 	return t.undone(how, now)
+}
+
+// rewritten notes that files were put right and are not so, although the unit
+// had no time to settle in between.
+func (t Track) rewritten(in Input) Track {
+	how := fileDrift(in)
+	if how == "" || !t.put {
+		return t
+	}
+	t.put = false
+	return t.undone(how, in.Clock.Wall)
 }
 
 const endedAlone = "its process ended by itself"
