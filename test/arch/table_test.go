@@ -23,7 +23,7 @@ var below = map[layer][]layer{
 	loops:    {words, pure},
 	adapters: {words, pure},
 	ground:   {words, pure, ground},
-	fakes:    {words, pure, adapters},
+	fakes:    {words, pure, adapters, ground},
 	assembly: {words, pure, loops, adapters, ground, assembly},
 	command:  {words, pure, assembly, command},
 }
@@ -61,8 +61,11 @@ var table = []row{
 
 	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},
 	{ground, "mesh/server", "host/fault mesh/identity", ""},
+	{ground, "mesh", "host/fault mesh/identity", ""},
+	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
+	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
 	{assembly, "host", "host/disk host/fault host/folder host/journal host/ledger host/plan host/reconcile " +
 		"host/report host/shape host/systemd host/unit host/verify", ""},
@@ -107,7 +110,7 @@ var outside = []foreign{
 	{"golang.org/x/sync", "host host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
-	{"github.com/stretchr/testify", "host/systemd/systemdtest", "*"},
+	{"github.com/stretchr/testify", "host/systemd/systemdtest mesh/meshtest", "*"},
 	{"github.com/google/go-cmp", "host/systemd/systemdtest", "*"},
 	{"go.uber.org/goleak", "", "*"},
 }
