@@ -275,7 +275,7 @@ func (e *endpoint) abandon() {
 
 // caller reads who sent m, and holds it against the accounts that may.
 func (c *Conn) caller(m *nats.Msg, accounts []identity.Account) (identity.Caller, error) {
-	caller, err := c.who.Load().Caller(m.Header.Get(identity.CallerHeader))
+	caller, err := c.who.Load().Caller(m)
 	if err != nil {
 		return identity.Caller{}, err
 	}
