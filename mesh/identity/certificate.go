@@ -14,6 +14,8 @@ import (
 	"math/big"
 	"net"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"stead/host/fault"
@@ -71,30 +73,65 @@ func (m *Mesh) CA() string { return string(m.ca.certificate) }
 
 // ServerTLS is how a NATS server of this mesh proves itself under hosts: DNS
 // names and IP addresses, at least one. The certificate is kept in the folder;
-// it is made anew when hosts are not what it says or a third of its year is
-// left. The server takes TLS 1.3 and nothing less.
-func (m *Mesh) ServerTLS(hosts []string, now time.Time) (*tls.Config, error) {
+// it is made anew when hosts are not what it says, or when only a third of its
+// year is left, also while the server runs. The server takes TLS 1.3 and nothing
+// less.
+func (m *Mesh) ServerTLS(hosts []string, now func() time.Time) (*tls.Config, error) {
 	if len(hosts) == 0 {
 		return nil, fault.New(fault.Invalid, "server certificate", "", errors.New("no host name or address"))
 	}
-	path := filepath.Join(m.dir, serverFile)
-	text, err := readOwn(path)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	s := &serving{mesh: m, hosts: slices.Clone(hosts), now: now}
+	if err := s.load(); err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(text, text)
-	if err != nil || !m.serves(pair.Leaf, hosts, now) {
-		if text, err = m.issue(hosts, now); err != nil {
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: s.certificate}, nil
+}
+
+// serving is the certificate of a server that runs.
+type serving struct {
+	mesh  *Mesh
+	hosts []string
+	now   func() time.Time
+
+	mu   sync.Mutex
+	pair *tls.Certificate
+}
+
+// certificate is what a client that connects is shown. When a new one is due and
+// cannot be written, the old one goes on.
+func (s *serving) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.now(); !s.mesh.serves(s.pair.Leaf, s.hosts, now) {
+		if err := s.load(); err != nil && now.After(s.pair.Leaf.NotAfter) {
 			return nil, err
-		}
-		if err := writeFile(path, text); err != nil {
-			return nil, err
-		}
-		if pair, err = tls.X509KeyPair(text, text); err != nil {
-			return nil, fault.New(fault.Internal, "server certificate", path, err)
 		}
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}, nil
+	return s.pair, nil
+}
+
+// load takes the certificate of the folder, or makes one that is not there or
+// will not do.
+func (s *serving) load() error {
+	path := filepath.Join(s.mesh.dir, serverFile)
+	text, err := readOwn(path)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil || !s.mesh.serves(pair.Leaf, s.hosts, s.now()) {
+		if text, err = s.mesh.issue(s.hosts, s.now()); err != nil {
+			return err
+		}
+		if err := writeFile(path, text); err != nil {
+			return err
+		}
+		if pair, err = tls.X509KeyPair(text, text); err != nil {
+			return fault.New(fault.Internal, "server certificate", path, err)
+		}
+	}
+	s.pair = &pair
+	return nil
 }
 
 func (m *Mesh) serves(c *x509.Certificate, hosts []string, now time.Time) bool {

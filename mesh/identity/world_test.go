@@ -76,7 +76,7 @@ func (r *realm) start(t testing.TB, table identity.Table, revoked ...identity.Re
 	t.Helper()
 	trust, err := r.mesh.Trust(table, revoked)
 	require.NoError(t, err)
-	tls, err := r.mesh.ServerTLS([]string{"127.0.0.1"}, time.Now())
+	tls, err := r.mesh.ServerTLS([]string{"127.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	s, err := server.New(server.Options{
 		Name: "c1", Listen: "127.0.0.1:0", Store: t.TempDir(), MaxStore: 64 << 20, Trust: trust, TLS: tls, Logger: slog.New(slog.DiscardHandler),

@@ -48,7 +48,7 @@ func New(t *testing.T) *Mesh {
 	keys, err := identity.Create(filepath.Join(dir, "keys"), time.Now())
 	require.NoError(t, err)
 	m := &Mesh{Keys: keys, Store: filepath.Join(dir, "store"), t: t, Link: newLink(t)}
-	m.tls, err = keys.ServerTLS([]string{"127.0.0.1"}, time.Now())
+	m.tls, err = keys.ServerTLS([]string{"127.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	t.Cleanup(m.Stop)
 	m.Start()

@@ -103,7 +103,7 @@ func (o Options) check() error {
 		missing = "Store"
 	case o.MaxStore <= 0:
 		missing = "MaxStore"
-	case o.TLS == nil || len(o.TLS.Certificates) == 0:
+	case o.TLS == nil || len(o.TLS.Certificates) == 0 && o.TLS.GetCertificate == nil:
 		missing = "TLS"
 	case o.Logger == nil:
 		missing = "Logger"

@@ -31,7 +31,7 @@ func options(t *testing.T, m *identity.Mesh, store string) server.Options {
 	t.Helper()
 	trust, err := m.Trust(identity.Permissions(), nil)
 	require.NoError(t, err)
-	tls, err := m.ServerTLS([]string{"127.0.0.1"}, time.Now())
+	tls, err := m.ServerTLS([]string{"127.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	return server.Options{
 		Name: "c1", Listen: "127.0.0.1:0", Store: store, MaxStore: 64 << 20, Trust: trust, TLS: tls, Logger: slog.New(slog.DiscardHandler),
