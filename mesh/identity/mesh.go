@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"stead/host/fault"
 )
 
@@ -113,8 +115,9 @@ func createFolder(dir string, files map[string][]byte) error {
 			return err
 		}
 	}
-	switch err := os.Rename(aside, dir); {
-	case errors.Is(err, fs.ErrExist):
+	// Not os.Rename, which refuses an empty folder too.
+	switch err := unix.Rename(aside, dir); {
+	case errors.Is(err, fs.ErrExist): // ENOTEMPTY is one
 		return exists(dir)
 	case err != nil:
 		return fault.New(fault.Failed, "create folder", dir, err)

@@ -110,7 +110,10 @@ func (m *Mesh) scope(r RoleRow) (*jwt.UserScope, error) {
 	s.Template.NatsLimits = jwt.NatsLimits{Subs: r.Subscriptions, Data: jwt.NoLimit, Payload: r.Payload}
 	// Without this the same credentials also open leaf nodes, WebSocket and MQTT.
 	s.Template.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard, jwt.ConnectionTypeInProcess}
-	return s, nil
+	// The account's own check passes over templates.
+	var vr jwt.ValidationResults
+	s.Template.Permissions.Validate(&vr)
+	return s, errors.Join(vr.Errors()...)
 }
 
 // services adds what the account offers to others and takes from them.

@@ -17,6 +17,9 @@ type logger struct {
 	last string // of the fatal messages
 }
 
+// errSilent: the server neither answers nor says why.
+var errSilent = fmt.Errorf("it does not answer after %s", startFor)
+
 // Noticef implements the NATS server's Logger.
 func (l *logger) Noticef(format string, v ...any) { l.to.Debug("nats server", "text", text(format, v)) }
 
@@ -41,11 +44,13 @@ func (l *logger) Debugf(string, ...any) {}
 // what messages say.
 func (l *logger) Tracef(string, ...any) {}
 
+// fatal is what the server could not start for, nil when it said nothing of the
+// kind.
 func (l *logger) fatal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == "" {
-		return fmt.Errorf("it does not answer after %s", startFor)
+		return nil
 	}
 	return errors.New(l.last)
 }

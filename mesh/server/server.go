@@ -35,6 +35,9 @@ import (
 // store first (57 ms with 10,000 keys).
 const startFor = time.Minute
 
+// startStep is how often it is asked meanwhile.
+const startStep = 100 * time.Millisecond
+
 // Options are what a server is made of. All but Cluster must be given.
 type Options struct {
 	// Name is the server's own; it stays the same over restarts and is no other
@@ -144,8 +147,11 @@ func (s *Server) Run(ctx context.Context) error {
 		ns.Shutdown()
 		ns.WaitForShutdown()
 	}()
-	if !ns.ReadyForConnections(startFor) {
-		return fault.New(fault.Failed, "start NATS server", s.options.ServerName, log.fatal())
+	if err := started(ctx, ns, log); err != nil {
+		return fault.New(fault.Failed, "start NATS server", s.options.ServerName, err)
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	s.mu.Lock()
 	s.ns, s.url = ns, "tls://"+ns.Addr().String()
@@ -153,6 +159,21 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.ready)
 	<-ctx.Done()
 	return nil
+}
+
+// started waits until the server answers, says that it cannot, or ctx ends.
+func started(ctx context.Context, ns *nats.Server, log *logger) error {
+	for left := startFor; left > 0; left -= startStep {
+		switch {
+		case ns.ReadyForConnections(startStep):
+			return nil
+		case log.fatal() != nil:
+			return log.fatal()
+		case ctx.Err() != nil:
+			return nil
+		}
+	}
+	return errSilent
 }
 
 // Ready is closed when the server answers.
