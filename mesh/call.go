@@ -28,21 +28,14 @@ const patienceHeader = "Stead-Patience"
 func (c *Conn) Call(ctx context.Context, subject string, payload []byte) ([]byte, error) {
 	ctx, cancel := c.patience(ctx)
 	defer cancel()
-	s := c.session()
-	if s == nil {
-		return nil, c.absent()
-	}
-	ctx, end := s.Within(ctx)
-	defer end()
-	ctx, end = c.asks.begin(ctx, subject)
-	defer end()
-	m := &nats.Msg{Subject: subject, Data: payload, Header: patienceOf(ctx)}
-	reply, err := s.nc.RequestMsgWithContext(ctx, m)
+	s, err := c.Current()
 	if err != nil {
-		err = callFault(ctx, err)
-		if fault.Is(err, fault.Timeout) {
-			c.Doubt()
-		}
+		return nil, err
+	}
+	ctx, end := c.asks.begin(ctx, subject)
+	defer end()
+	reply, err := s.Ask(ctx, &nats.Msg{Subject: subject, Data: payload, Header: patienceOf(ctx)})
+	if err != nil {
 		return nil, fault.New(fault.ClassOf(err), "call", subject, err)
 	}
 	return reply.Data, faultIn(reply)

@@ -21,7 +21,7 @@ func (c *Conn) dial() (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{closed: make(chan struct{})}
+	s := &Session{c: c, closed: make(chan struct{})}
 	options, err := c.options(s, who)
 	if err != nil {
 		return nil, err

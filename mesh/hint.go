@@ -38,7 +38,8 @@ func (c *Conn) Publish(subject string, payload []byte) error {
 }
 
 // Listen hands the hints on subject to take, one after the other, until ctx
-// ends, across every loss of the connection; then it returns nil. Those that the
+// ends, across every loss of the connection; then it returns nil. An error means that
+// the connection was closed for good. Those that the
 // server does not say the sender of, or whose sender is in none of accounts, are
 // passed over. Hints of the time without a connection are lost: whoever listens
 // looks again when Notify wakes it.
@@ -47,6 +48,9 @@ func (c *Conn) Listen(ctx context.Context, subject string, accounts []identity.A
 	for ctx.Err() == nil {
 		s, err := c.Session(ctx)
 		if err != nil {
+			if ctx.Err() == nil {
+				return err
+			}
 			break
 		}
 		sub, err := s.nc.SubscribeSync(subject)
@@ -76,7 +80,8 @@ func (c *Conn) listen(ctx context.Context, s *Session, sub *nats.Subscription, t
 		case err == nil:
 			take(m)
 		case errors.Is(err, nats.ErrSlowConsumer):
-		case s.nc.IsClosed():
+		case s.nc.IsClosed() && ctx.Err() == nil:
+			<-s.lost.Done()
 			return nil
 		default:
 			return err

@@ -101,6 +101,9 @@ func (s *Service) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		session, err := s.c.Session(ctx)
 		if err != nil {
+			if ctx.Err() == nil { // the connection was closed for good
+				return errors.Join(err, s.finish())
+			}
 			break
 		}
 		subs, err := s.subscribe(session.nc)

@@ -24,6 +24,7 @@ type State struct {
 type Session struct {
 	ID uint64
 
+	c      *Conn
 	nc     *nats.Conn
 	closed chan struct{} // after the last of nc's callbacks
 	lost   context.Context
@@ -40,6 +41,25 @@ func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFu
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })
 	return both, func() { stop(); cancel(context.Canceled) }
+}
+
+// Ask sends m and waits for the answer, Options.Timeout when ctx has no deadline.
+// It is Call without what calls between stead's own processes have, for what
+// speaks to the NATS server itself.
+func (s *Session) Ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	ctx, cancel := s.c.patience(ctx)
+	defer cancel()
+	ctx, end := s.Within(ctx)
+	defer end()
+	reply, err := s.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		err = callFault(ctx, err)
+		if fault.Is(err, fault.Timeout) {
+			s.c.Doubt()
+		}
+		return nil, err
+	}
+	return reply, nil
 }
 
 // errLost is why a session's context ended.
@@ -100,6 +120,15 @@ func (c *Conn) Session(ctx context.Context) (*Session, error) {
 func (c *Conn) Wait(ctx context.Context) error {
 	_, err := c.Session(ctx)
 	return err
+}
+
+// Current returns the connection that stands now, and at once. The error is that
+// of Wait.
+func (c *Conn) Current() (*Session, error) {
+	if s := c.session(); s != nil {
+		return s, nil
+	}
+	return nil, c.absent()
 }
 
 func (c *Conn) session() *Session {
