@@ -82,7 +82,7 @@ const (
 	// a journal for longer asks again, from where it was.
 	answerFor = time.Hour
 	maxUsers  = 16384
-	maxInbox  = 64   // subscriptions of a connection that only hears answers
+	maxInbox  = 512  // subscriptions of a connection that only hears answers: one for each call under way
 	maxServe  = 1024 // of one that serves
 	// MaxPayload is the largest message of the mesh, in bytes.
 	MaxPayload = 1 << 20

@@ -147,11 +147,12 @@ func (s *Server) Run(ctx context.Context) error {
 		ns.Shutdown()
 		ns.WaitForShutdown()
 	}()
-	if err := started(ctx, ns, log); err != nil {
-		return fault.New(fault.Failed, "start NATS server", s.options.ServerName, err)
-	}
+	err = started(ctx, ns, log)
 	if ctx.Err() != nil {
-		return nil
+		return nil // it is to end, whether it started or not
+	}
+	if err != nil {
+		return fault.New(fault.Failed, "start NATS server", s.options.ServerName, err)
 	}
 	s.mu.Lock()
 	s.ns, s.url = ns, "tls://"+ns.Addr().String()
@@ -163,14 +164,12 @@ func (s *Server) Run(ctx context.Context) error {
 
 // started waits until the server answers, says that it cannot, or ctx ends.
 func started(ctx context.Context, ns *nats.Server, log *logger) error {
-	for left := startFor; left > 0; left -= startStep {
-		switch {
-		case ns.ReadyForConnections(startStep):
+	for left := startFor; left > 0 && ctx.Err() == nil; left -= startStep {
+		if ns.ReadyForConnections(startStep) {
 			return nil
-		case log.fatal() != nil:
-			return log.fatal()
-		case ctx.Err() != nil:
-			return nil
+		}
+		if err := log.fatal(); err != nil {
+			return err
 		}
 	}
 	return errSilent
