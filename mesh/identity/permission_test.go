@@ -51,35 +51,35 @@ var (
 // allowed is what each role is for.
 func allowed() []check {
 	return []check{
-		{"host syncs", asks(identity.Host, "ws1", "node.v1.ws1.sync", controller), nil},
-		{"host fetches a body", asks(identity.Host, "ws1", "node.v1.ws1.body", controller), nil},
-		{"host reports", asks(identity.Host, "ws1", "node.v1.ws1.report", controller), nil},
-		{"host sends its profile", asks(identity.Host, "ws1", "node.v1.ws1.profile", controller), nil},
-		{"host sends an event", asks(identity.Host, "ws1", "node.v1.ws1.event", controller), nil},
-		{"another host syncs", asks(identity.Host, "ws2", "node.v1.ws2.sync", controller), nil},
-		{"runtime syncs", asks(identity.Runtime, "ws1", "node.v1.ws1.tools", controller), nil},
-		{"runtime files a claim", asks(identity.Runtime, "ws1", "node.v1.ws1.claim", controller), nil},
-		{"runtime sends an event", asks(identity.Runtime, "ws1", "node.v1.ws1.event", controller), nil},
-		{"controller hints", asks(identity.Controller, "c2", "node.v1.ws1.changed", listener1), nil},
-		{"controller asks for a plan", asks(identity.Controller, "c2", "node.v1.ws2.plan", listener2), nil},
-		{"controller writes state", changes(identity.Controller, "c2", nats.NewMsg("$KV.state.seed")), nil},
-		{"controller reads state", api(identity.Controller, "c2", "$JS.API.STREAM.INFO.KV_state", "", "stream_info_response"), nil},
-		{"operator asks to read", asks(identity.Operator, "alice", "mesh.v1.r.get", controller), nil},
-		{"operator asks to write", asks(identity.Operator, "alice", "mesh.v1.w.apply", controller), nil},
-		{"operator calls a verb that reads", asks(identity.Operator, "alice", "seat.v1.r.ws1.s.status", tool1), nil},
-		{"operator calls a verb that acts", asks(identity.Operator, "alice", "seat.v1.w.ws2.s.stop", tool2), nil},
-		{"operator reads the journal", asks(identity.Operator, "alice", "seat.v1.r.ws2.s.journal", tool2), nil},
-		{"operator calls a verb that reads on all nodes", asks(identity.Operator, "alice", "seat.v1.r._all.s.units", tool1), nil},
-		{"operator calls a verb that acts on all nodes", asks(identity.Operator, "alice", "seat.v1.w._all.s.restart", tool2), nil},
-		{"operator discovers", asks(identity.Operator, "alice", "$SRV.PING", tool1), nil},
-		{"operator discovers more", asks(identity.Operator, "alice", "$SRV.INFO", tool2), nil},
-		{"operator discovers all", asks(identity.Operator, "alice", "$SRV.STATS", tool2), nil},
-		{"viewer asks to read", asks(identity.Viewer, "vera", "mesh.v1.r.list", controller), nil},
-		{"viewer calls a verb that reads", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.status", tool1), nil},
-		{"viewer calls a verb that reads on all nodes", asks(identity.Viewer, "vera", "seat.v1.r._all.s.units", tool2), nil},
-		{"viewer controls what it follows", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.ctl-0123456789abcdef", tool1), nil},
-		{"tool hears hints", hears(identity.Tool, "ws1", "node.v1.ws1.changed", ""), nil},
-		{"tool answers as often as it wants", answersTwice, nil},
+		{"host syncs", asks(identity.Host, "ws1", "node.v1.ws1.sync", controller), nil, ""},
+		{"host fetches a body", asks(identity.Host, "ws1", "node.v1.ws1.body", controller), nil, ""},
+		{"host reports", asks(identity.Host, "ws1", "node.v1.ws1.report", controller), nil, ""},
+		{"host sends its profile", asks(identity.Host, "ws1", "node.v1.ws1.profile", controller), nil, ""},
+		{"host sends an event", asks(identity.Host, "ws1", "node.v1.ws1.event", controller), nil, ""},
+		{"another host syncs", asks(identity.Host, "ws2", "node.v1.ws2.sync", controller), nil, ""},
+		{"runtime syncs", asks(identity.Runtime, "ws1", "node.v1.ws1.tools", controller), nil, ""},
+		{"runtime files a claim", asks(identity.Runtime, "ws1", "node.v1.ws1.claim", controller), nil, ""},
+		{"runtime sends an event", asks(identity.Runtime, "ws1", "node.v1.ws1.event", controller), nil, ""},
+		{"controller hints", asks(identity.Controller, "c2", "node.v1.ws1.changed", listener1), nil, ""},
+		{"controller asks for a plan", asks(identity.Controller, "c2", "node.v1.ws2.plan", listener2), nil, ""},
+		{"controller writes state", changes(identity.Controller, "c2", nats.NewMsg("$KV.state.seed")), nil, ""},
+		{"controller reads state", api(identity.Controller, "c2", "$JS.API.STREAM.INFO.KV_state", "", "stream_info_response"), nil, ""},
+		{"operator asks to read", asks(identity.Operator, "alice", "mesh.v1.r.get", controller), nil, ""},
+		{"operator asks to write", asks(identity.Operator, "alice", "mesh.v1.w.apply", controller), nil, ""},
+		{"operator calls a verb that reads", asks(identity.Operator, "alice", "seat.v1.r.ws1.s.status", tool1), nil, ""},
+		{"operator calls a verb that acts", asks(identity.Operator, "alice", "seat.v1.w.ws2.s.stop", tool2), nil, ""},
+		{"operator reads the journal", asks(identity.Operator, "alice", "seat.v1.r.ws2.s.journal", tool2), nil, ""},
+		{"operator calls a verb that reads on all nodes", asks(identity.Operator, "alice", "seat.v1.r._all.s.units", tool1), nil, ""},
+		{"operator calls a verb that acts on all nodes", asks(identity.Operator, "alice", "seat.v1.w._all.s.restart", tool2), nil, ""},
+		{"operator discovers", asks(identity.Operator, "alice", "$SRV.PING", tool1), nil, ""},
+		{"operator discovers more", asks(identity.Operator, "alice", "$SRV.INFO", tool2), nil, ""},
+		{"operator discovers all", asks(identity.Operator, "alice", "$SRV.STATS", tool2), nil, ""},
+		{"viewer asks to read", asks(identity.Viewer, "vera", "mesh.v1.r.list", controller), nil, ""},
+		{"viewer calls a verb that reads", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.status", tool1), nil, ""},
+		{"viewer calls a verb that reads on all nodes", asks(identity.Viewer, "vera", "seat.v1.r._all.s.units", tool2), nil, ""},
+		{"viewer controls what it follows", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.ctl-0123456789abcdef", tool1), nil, ""},
+		{"tool hears hints", hears(identity.Tool, "ws1", "node.v1.ws1.changed", ""), nil, ""},
+		{"tool answers as often as it wants", answersTwice, nil, ""},
 	}
 }
 
@@ -111,7 +111,7 @@ func refusals(r identity.Role, name, verb, list string, try func(subject string)
 	open func(identity.Role, string) func(*identity.Table)) []check {
 	var out []check
 	for s := range strings.FieldsSeq(list) {
-		out = append(out, check{string(r) + " " + name + " " + verb + " " + s, try(s), open(r, s)})
+		out = append(out, check{string(r) + " " + name + " " + verb + " " + s, try(s), open(r, s), ""})
 	}
 	return out
 }
@@ -153,6 +153,9 @@ func sendsNothingElse() []check {
 		all = append(all, refusals(x.role, x.name, "sends", x.list,
 			func(s string) func(*world) bool { return sends(x.role, x.name, s) }, maySend)...)
 	}
+	for i := range all {
+		all[i].group = strings.Fields(all[i].name)[0] // each opens one subject, of one role
+	}
 	return all
 }
 
@@ -179,9 +182,9 @@ func hearsNothingElse() []check {
 	}
 	return append(all,
 		check{"host ws1 serves in the controllers' stead, in a queue group", hears(identity.Host, "ws1", "node.v1.ws2.sync", "q"),
-			mayHear(identity.Host, "node.v1.*.sync")},
+			mayHear(identity.Host, "node.v1.*.sync"), ""},
 		check{"tool ws1 serves in the stead of ws2, in a queue group", hears(identity.Tool, "ws1", "seat.v1.w.ws2.s.stop", "q"),
-			mayHear(identity.Tool, "seat.v1.w.ws2.>")},
+			mayHear(identity.Tool, "seat.v1.w.ws2.>"), ""},
 	)
 }
 
@@ -204,14 +207,14 @@ func touchesNoState() []check {
 		is := string(x.role) + " " + x.name
 		write := both(maySend(x.role, "$KV.state.>"), passes("$KV.state.>", identity.CTL, x.account))
 		all = append(all,
-			check{is + " writes a key", changes(x.role, x.name, seed), write},
-			check{is + " wipes the bucket with a rollup header", changes(x.role, x.name, rollup), write},
+			check{is + " writes a key", changes(x.role, x.name, seed), write, ""},
+			check{is + " wipes the bucket with a rollup header", changes(x.role, x.name, rollup), write, ""},
 			check{is + " reads a key", api(x.role, x.name, direct, "", "kept"),
-				both(maySend(x.role, direct), passes(direct, identity.CTL, x.account))},
+				both(maySend(x.role, direct), passes(direct, identity.CTL, x.account)), ""},
 			check{is + " asks the JetStream API", api(x.role, x.name, "$JS.API.INFO", "", "account_info_response"),
-				both(maySend(x.role, "$JS.API.INFO"), hasJetStream(x.account))},
+				both(maySend(x.role, "$JS.API.INFO"), hasJetStream(x.account)), ""},
 			check{is + " makes a consumer that delivers to others", api(x.role, x.name, "$JS.API.CONSUMER.CREATE.KV_state", consumer, "consumer_create_response"),
-				both(maySend(x.role, "$JS.API.>"), hasJetStream(x.account))},
+				both(maySend(x.role, "$JS.API.>"), hasJetStream(x.account)), ""},
 		)
 	}
 	return all
@@ -234,7 +237,7 @@ func hearsNoOthers() []check {
 		{identity.Viewer, "vera", who{identity.Viewer, "vic"}, "mesh.v1.r.get"},
 	} {
 		all = append(all, check{string(x.role) + " " + x.name + " listens to the answers of " + x.victim.name + " to " + x.asks,
-			snoops(x.role, x.name, x.victim, x.asks), mayHear(x.role, "_INBOX.>")})
+			snoops(x.role, x.name, x.victim, x.asks), mayHear(x.role, "_INBOX.>"), ""})
 	}
 	return all
 }
