@@ -27,7 +27,7 @@ type raw struct {
 // rawDial connects and proves who it is.
 func (w *world) rawDial(c identity.Credentials) *raw {
 	w.t.Helper()
-	plain, err := net.DialTimeout("tcp", strings.TrimPrefix(w.url, "tls://"), 5*time.Second)
+	plain, err := net.DialTimeout("tcp", strings.TrimPrefix(w.url, "tls://"), longest)
 	require.NoError(w.t, err)
 	line, err := bufio.NewReader(plain).ReadString('\n')
 	require.NoError(w.t, err)
@@ -56,7 +56,7 @@ func (w *world) rawDial(c identity.Credentials) *raw {
 // them.
 func (r *raw) send(text string) string {
 	r.t.Helper()
-	require.NoError(r.t, r.c.SetDeadline(time.Now().Add(5*time.Second)))
+	require.NoError(r.t, r.c.SetDeadline(time.Now().Add(longest)))
 	_, err := r.c.Write([]byte(text + "PING\r\n"))
 	require.NoError(r.t, err)
 	said := ""

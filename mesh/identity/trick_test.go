@@ -9,7 +9,8 @@ import (
 	"stead/mesh/identity"
 )
 
-const longest = 5 * time.Second
+// longest is how long a test waits for what must come.
+const longest = 10 * time.Second
 
 // tricks have an honest answer delivered where it acts: the server does not hold
 // a reply subject against the permissions of who names it. What keeps an answer

@@ -57,6 +57,8 @@ type world struct {
 	url   string
 	stop  func()
 
+	patience time.Duration // with what the server does in its own time
+
 	who       map[string]*party // by "role name"
 	js        jetstream.JetStream
 	furnished bool
@@ -91,7 +93,7 @@ func (r *realm) start(t testing.TB, table identity.Table, revoked ...identity.Re
 		cancel()
 		t.Fatalf("the server ended: %v", err)
 	}
-	w := &world{t: t, realm: r, table: table, srv: s, url: s.URL(), who: map[string]*party{}}
+	w := &world{t: t, realm: r, table: table, srv: s, url: s.URL(), patience: longest, who: map[string]*party{}}
 	w.stop = func() {
 		for _, p := range w.who {
 			p.nc.Close()
@@ -108,7 +110,7 @@ func (w *world) dial(c identity.Credentials, more ...nats.Option) (*nats.Conn, e
 	require.NoError(w.t, err)
 	all := append([]nats.Option{
 		nats.UserJWTAndSeed(c.JWT, string(c.Seed)), nats.Secure(tls), nats.CustomInboxPrefix(c.Inbox()),
-		nats.NoReconnect(), nats.Timeout(5 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.NoReconnect(), nats.Timeout(longest), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, more...)
 	return nats.Connect(w.url, all...)
 }
@@ -209,7 +211,7 @@ func (w *world) settle() {
 	for quiet := 0; quiet < 2; quiet++ {
 		for _, p := range w.who {
 			if p.nc.IsConnected() {
-				require.NoError(w.t, p.nc.FlushTimeout(5*time.Second))
+				require.NoError(w.t, p.nc.FlushTimeout(longest))
 			}
 		}
 		for _, p := range w.who {
@@ -243,7 +245,7 @@ func (w *world) take(p *party) (some bool) {
 // refused reports whether the server objected to the last thing that p did.
 func (p *party) refused(t testing.TB) bool {
 	t.Helper()
-	if err := p.nc.FlushTimeout(5 * time.Second); err != nil {
+	if err := p.nc.FlushTimeout(longest); err != nil {
 		return true // cut off
 	}
 	err := p.nc.LastError()
