@@ -200,7 +200,7 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 		e.mu.Lock()
 		delete(e.open, j)
 		e.mu.Unlock()
-		limit := e.limit(j.m)
+		limit := e.limit()
 		if err == nil && len(payload) > limit {
 			err = fault.New(fault.Failed, "call", e.Name, fmt.Errorf("answer of %d bytes; at most %d", len(payload), limit))
 		}
@@ -224,7 +224,8 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 	})
 }
 
-func (e *endpoint) limit(m *nats.Msg) int {
+// limit is how many bytes an answer may have.
+func (e *endpoint) limit() int {
 	limit := e.MaxReply
 	if s := e.s.c.session(); s != nil {
 		if most := int(s.nc.MaxPayload()) - headroom; limit == 0 || limit > most {

@@ -74,7 +74,7 @@ func gather(ctx context.Context, nc *nats.Conn, m *nats.Msg, take func(Reply) bo
 		case errors.Is(err, nats.ErrSlowConsumer):
 			n, _ := sub.Dropped()
 			return fault.New(fault.Failed, "", "", fmt.Errorf("%d answers were dropped", n))
-		case context.Cause(ctx) == context.DeadlineExceeded:
+		case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 			return nil
 		default:
 			return callFault(ctx, err)

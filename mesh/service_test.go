@@ -23,15 +23,15 @@ import (
 func TestHandlerThatFailsCostsOneCall(t *testing.T) {
 	_, controller, host := pair(t)
 	release := make(chan struct{})
+	var nothing []int
 	s, end := serve(t, controller, mesh.Endpoint{
 		Timeout: 300 * time.Millisecond, Together: 2, MaxRequest: 100, MaxReply: 100,
 		Handler: func(_ context.Context, r mesh.Request) ([]byte, error) {
 			switch string(r.Payload) {
 			case "panic":
 				panic("a defect")
-			case "nil map":
-				var m map[string]int
-				m["a"]++
+			case "out of range":
+				_ = nothing[0]
 			case "hang":
 				<-release // without looking at its context
 			case "much":
@@ -45,7 +45,7 @@ func TestHandlerThatFailsCostsOneCall(t *testing.T) {
 		return err
 	}
 	require.Equal(t, fault.Internal, fault.ClassOf(call("panic")))
-	require.Equal(t, fault.Internal, fault.ClassOf(call("nil map")))
+	require.Equal(t, fault.Internal, fault.ClassOf(call("out of range")))
 	require.ErrorContains(t, call("much"), "answer of 101 bytes; at most 100")
 	require.Equal(t, fault.Invalid, fault.ClassOf(call(string(make([]byte, 101)))))
 	require.ErrorContains(t, call("hang"), "not done by the deadline")

@@ -46,26 +46,31 @@ type errReread struct{ why string }
 
 func (e errReread) Error() string { return e.why }
 
+// errTime is the one that no doubt brings about: the copy stays current.
+var errTime = errReread{"it is time"}
+
 // Run follows the bucket until ctx ends, and returns nil then. Whatever goes
 // wrong is in Status and in the log, and is tried again. An error means that the
 // connection was closed for good.
 func (w *Watcher[T]) Run(ctx context.Context) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		s, err := w.b.conn.Session(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.view.lost(err)
-				return err
-			}
-			return nil
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it is what ended
+		case err != nil:
+			w.view.lost(err)
+			return err
 		}
 		before := w.Status().Readings
 		err = w.follow(ctx, s)
 		if ctx.Err() != nil {
-			break
+			return nil //nolint:nilerr // it is what ended
 		}
-		w.view.lost(err)
 		var reread errReread
+		if !errors.Is(err, errTime) {
+			w.view.lost(err)
+		}
 		switch {
 		case errors.As(err, &reread):
 			w.b.o.Logger.Info("bucket is read anew", "bucket", w.b.o.Name, "reason", reread.why)
@@ -97,7 +102,7 @@ func (w *Watcher[T]) follow(ctx context.Context, s *mesh.Session) error {
 		}
 		now := time.Now()
 		if now.After(reread) && r.whole {
-			return errReread{"it is time"}
+			return errTime
 		}
 		if now.After(check) {
 			if err := r.check(ctx); err != nil {

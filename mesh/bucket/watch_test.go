@@ -176,6 +176,7 @@ func TestCommitIsSeenWholeWhenItIsOverwrittenAtOnce(t *testing.T) {
 	}()
 	f.until("the last commit", f.is("declaration.0099", 60))
 	<-done
+	require.NoError(t, f.Reach(t.Context(), put(t, b, "declaration.0050", 60)))
 	f.take()
 	f.same(b)
 }

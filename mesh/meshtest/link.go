@@ -1,6 +1,7 @@
 package meshtest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -91,10 +92,7 @@ func (l *Link) accept() {
 		to := l.to
 		l.mu.Unlock()
 		var dialer net.Dialer
-		far, err := net.Conn(nil), error(net.ErrClosed)
-		if to != "" {
-			far, err = dialer.Dial("tcp", to)
-		}
+		far, err := dialer.Dial("tcp", to) // nowhere: no address, an error
 		if err != nil {
 			_ = c.Close()
 			continue
@@ -126,7 +124,7 @@ func (l *Link) pass(from, to net.Conn) {
 				return
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			l.held()
 		}
 		if err != nil {
