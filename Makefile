@@ -83,7 +83,8 @@ lab-count: need-go need-root need-tools ## run the tests and record in test/lab/
 .PHONY: install
 install: build ## put the program and its unit file below PREFIX (/usr/local), and DESTDIR where it is given
 	@install -D -m 0755 build/stead $(DESTDIR)$(BINDIR)/stead
-	@install -D -m 0644 host/stead-host.service $(DESTDIR)$(UNITDIR)/stead-host.service
+	@sed 's,/usr/local/bin/stead,$(BINDIR)/stead,' host/stead-host.service > build/stead-host.service
+	@install -D -m 0644 build/stead-host.service $(DESTDIR)$(UNITDIR)/stead-host.service
 	@echo "$(DESTDIR)$(BINDIR)/stead"
 	@echo "$(DESTDIR)$(UNITDIR)/stead-host.service"
 

@@ -12,7 +12,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -95,6 +94,11 @@ func New(o Options) (*Host, error) {
 // Run keeps the machine until ctx ends, and returns nil then.
 func (h *Host) Run(ctx context.Context) error {
 	h.started = time.Now()
+	held, err := lock(lockPath)
+	if err != nil {
+		return err
+	}
+	defer held.Close() //nolint:errcheck // nothing was written
 	listener, err := listen(ctx, h.o.Socket)
 	if err != nil {
 		return err
@@ -236,8 +240,10 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 	if err := loop.Alive(ctx); err != nil {
 		return ignore(err)
 	}
-	ready(fmt.Sprintf("%d units are declared", len(loop.Reports())))
+	ready()
+	h.log.Info("ready", "folder", h.o.Folder, "declarations", len(loop.Reports()))
 	<-ctx.Done()
+	h.log.Info("ending, every unit stays as it is")
 	stopping()
 	return nil
 }

@@ -26,6 +26,9 @@ const (
 	// is otherwise quiet, before that counts as withdrawn: editors and copies
 	// take files away for a moment.
 	grace = 2 * time.Second
+	// patient is how long a file may be open for writing before the status says
+	// that it is waited for.
+	patient = 5 * time.Second
 )
 
 // declarer takes a whole accepted set.
@@ -43,6 +46,7 @@ type keeper struct {
 	source   *folder.Source
 	accepted map[string]held
 	missing  map[string]time.Time // declarations not in the folder, since when
+	moving   time.Time            // since when the folder has been in the middle of a change; zero: it is not
 	read     chan struct{}        // closed when the folder was read once
 	now      func() time.Time
 }
@@ -76,6 +80,7 @@ func (k *keeper) run(ctx context.Context) error {
 	if err := k.loop.Declare(ctx, k.set()); err != nil {
 		return ignore(err)
 	}
+	declaring(len(k.accepted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.source.Run(ctx) })
 	group.Go(func() error { return k.follow(ctx) })
@@ -111,11 +116,16 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	k.warn(r.Warnings)
+	if r.Kind != folder.Unsettled {
+		k.moving = time.Time{}
+	}
 	trouble, problems, next := "", []string(nil), reread
 	switch {
 	case err != nil:
 		trouble = err.Error()
-	case r.Kind == folder.Unsettled:
+	case r.Kind == folder.Unsettled && !k.overdue():
+		k.taking(true)
 		return reread, nil // the source wakes when it is worth another look
 	case r.Kind != folder.OK:
 		trouble = refusals[r.Kind]
@@ -124,6 +134,9 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 		}
 	default:
 		next, err = k.accept(ctx, r.Services)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		if err != nil {
 			trouble = err.Error()
 			next = 5 * time.Second
@@ -134,6 +147,15 @@ func (k *keeper) turn(ctx context.Context) (time.Duration, error) {
 	}
 	k.tell(trouble, problems)
 	return next, nil
+}
+
+// overdue reports whether the folder has been in the middle of a change for so
+// long that people must be told what it waits for.
+func (k *keeper) overdue() bool {
+	if k.moving.IsZero() {
+		k.moving = k.now()
+	}
+	return k.now().Sub(k.moving) >= patient
 }
 
 // accept takes a good reading over and returns when to look again.
@@ -170,11 +192,13 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	}
 	if len(tx.Put)+len(tx.Delete) > 0 {
 		k.host.log.Info("accepted", "declarations", len(next), "changed", len(tx.Put), "withdrawn", tx.Delete)
+		declaring(len(next))
 	}
 	k.accepted = next
 	k.host.mu.Lock()
 	k.host.source.Accepted, k.host.source.Leaving = now, slices.Sorted(maps.Keys(k.missing))
 	k.host.mu.Unlock()
+	k.taking(true) // the loop may be in the middle of a pass
 	return wait, k.loop.Declare(ctx, k.set())
 }
 
@@ -183,6 +207,8 @@ var refusals = map[folder.Kind]string{
 	folder.Missing: "the folder is missing, which withdraws nothing",
 	folder.Empty:   "the folder holds no declaration file, which withdraws nothing",
 	folder.Bad:     "it has mistakes, and nothing of this reading was accepted",
+
+	folder.Unsettled: "it is being written, and is taken in when that is over",
 }
 
 // taken reports whether another declaration has the unit of old now: a
@@ -235,7 +261,7 @@ func (k *keeper) set() reconcile.Set {
 func (k *keeper) tell(trouble string, problems []string) {
 	k.host.mu.Lock()
 	before := k.host.source
-	k.host.source.Read, k.host.source.Trouble, k.host.source.Problems = time.Now(), trouble, problems
+	k.host.source.Read, k.host.source.Trouble, k.host.source.Problems, k.host.source.Taking = time.Now(), trouble, problems, false
 	k.host.mu.Unlock()
 	if before.Trouble == trouble && slices.Equal(before.Problems, problems) {
 		return
@@ -247,19 +273,40 @@ func (k *keeper) tell(trouble string, problems []string) {
 	k.host.log.Warn("folder not accepted", "folder", k.host.o.Folder, "trouble", trouble, "problems", problems)
 }
 
+// taking makes visible that the reports are behind the folder.
+func (k *keeper) taking(yes bool) {
+	k.host.mu.Lock()
+	k.host.source.Taking = yes
+	k.host.mu.Unlock()
+}
+
+// warn makes visible what a reading passed over, and logs it once.
+func (k *keeper) warn(warnings []string) {
+	k.host.mu.Lock()
+	before := k.host.source.Warnings
+	k.host.source.Warnings = warnings
+	k.host.mu.Unlock()
+	for _, w := range warnings {
+		if !slices.Contains(before, w) {
+			k.host.log.Warn("passed over in the folder", "warning", w)
+		}
+	}
+}
+
 // Check reads a folder of declarations as a host would and returns what it
-// declares, or all that is wrong with it. It needs no rights but to read.
-func Check(ctx context.Context, dir string, log *slog.Logger) ([]*shape.Service, error) {
+// declares and what it passes over, or all that is wrong with it. It needs no
+// rights but to read.
+func Check(ctx context.Context, dir string, log *slog.Logger) (services []*shape.Service, warnings []string, err error) {
 	source, err := folder.New(folder.Options{Dir: dir, Logger: log})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := source.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.Kind != folder.OK {
-		return nil, r.Problems.Err()
+		return nil, r.Warnings, r.Problems.Err()
 	}
-	return r.Services, nil
+	return r.Services, r.Warnings, nil
 }

@@ -24,10 +24,12 @@ type desk struct {
 	host *Host
 	at   time.Time
 	last reconcile.Set
+	// taking is what the status said while last was handed over.
+	taking bool
 }
 
 func (d *desk) Declare(_ context.Context, set reconcile.Set) error {
-	d.last = set
+	d.last, d.taking = set, d.host.source.Taking
 	return nil
 }
 
@@ -74,6 +76,13 @@ func (d *desk) names() []string {
 
 func declared(name, ensure string) string {
 	return "shape: service\nname: " + name + "\nensure: " + ensure + "\n"
+}
+
+func TestAReadingThatIsHandedOverIsSaidToBe(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.False(t, d.turn().Taking)
+	require.True(t, d.taking)
 }
 
 func TestUIDStaysAndGenerationRisesWithTheMeaning(t *testing.T) {
@@ -192,9 +201,50 @@ func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 func TestCheckNeedsNoHost(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(declared("a", "running")), 0o644))
-	services, err := Check(t.Context(), dir, slog.New(slog.DiscardHandler))
+	services, _, err := Check(t.Context(), dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Len(t, services, 1)
-	_, err = Check(t.Context(), filepath.Join(dir, "nowhere"), slog.New(slog.DiscardHandler))
+	_, _, err = Check(t.Context(), filepath.Join(dir, "nowhere"), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "nowhere")
+}
+
+// A link to a folder is not followed, and that is said where people look.
+func TestWhatIsPassedOverIsSaid(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(d.dir, "linked")))
+	source := d.turn()
+	require.Len(t, source.Warnings, 1)
+	require.Contains(t, source.Warnings[0], "linked is a link to a folder, and is not followed")
+	services, warnings, err := Check(t.Context(), d.dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, services, 1)
+	require.Equal(t, source.Warnings, warnings)
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "linked")))
+	require.Empty(t, d.turn().Warnings)
+}
+
+// A file that stays open for writing holds everything up, and that is said.
+func TestAFileThatIsBeingWrittenIsNamedAfterAWhile(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	require.Empty(t, d.turn().Trouble)
+	f, err := os.OpenFile(filepath.Join(d.dir, "b.yaml"), os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	defer f.Close()
+	source := d.turn()
+	require.Empty(t, source.Trouble)
+	require.True(t, source.Taking, "the reports are behind it")
+	d.at = d.at.Add(patient)
+	source = d.turn()
+	require.Contains(t, source.Trouble, "it is being written")
+	require.False(t, source.Taking)
+	require.Len(t, source.Problems, 1)
+	require.Contains(t, source.Problems[0], "b.yaml")
+	require.Equal(t, []string{"a"}, d.names(), "what was accepted stays in force")
+	_, err = f.WriteString(declared("b", "running"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Empty(t, d.turn().Trouble)
+	require.Equal(t, []string{"a", "b"}, d.names())
 }

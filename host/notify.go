@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -13,9 +14,18 @@ type alive interface {
 }
 
 // ready tells the service manager that the host serves, if it asked to be told.
-func ready(status string) {
+func ready() {
 	// Without NOTIFY_SOCKET there is nobody to tell.
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+}
+
+// declaring tells it how many declarations are in force.
+func declaring(n int) {
+	text := fmt.Sprintf("%d declarations are in force", n)
+	if n == 1 {
+		text = "1 declaration is in force"
+	}
+	_, _ = daemon.SdNotify(false, "STATUS="+text)
 }
 
 func stopping() { _, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) }

@@ -36,6 +36,12 @@ type Source struct {
 	// stays in force. "" when all is well.
 	Trouble  string   `json:"trouble,omitempty"`
 	Problems []string `json:"problems,omitempty"`
+	// Warnings name what lies in the folder and is passed over, such as a link to
+	// a folder. They hold nothing up.
+	Warnings []string `json:"warnings,omitempty"`
+	// Taking says that the folder was changed and what it holds now is being taken
+	// over: the reports are still those of before.
+	Taking bool `json:"taking,omitempty"`
 	// Leaving are declarations that have just gone from the folder; they are
 	// withdrawn when they stay gone for two seconds. Sorted.
 	Leaving []string `json:"leaving,omitempty"`

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"stead/cmd/stead/cli"
 )
 
@@ -18,7 +20,16 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Main(ctx, cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: version})
+	code := cli.Main(ctx, cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: width(os.Stdout), Version: version})
 	stop()
 	os.Exit(code)
+}
+
+// width is how many columns the terminal f has; 0 when it is none.
+func width(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }

@@ -67,6 +67,8 @@ type Disk struct {
 	results  *cache[string, install.Result]
 	sums     *cache[string, string]
 	folders  *cache[unit.Name, []string]
+	framed   frame
+	memos    map[unit.Name]*memo
 	seen     map[string]sight       // what Look and Snapshot last saw at the paths that matter
 	copies   *cache[copied, string] // what was kept since the start, and as what
 	serial   uint64                 // of temporary names

@@ -73,6 +73,7 @@ func (s *search) conf(c *confs, in *dir, folder string) {
 	real := in.real + "/" + folder
 	if there {
 		d := s.dir(in.path + "/" + folder)
+		s.trace.listed(d)
 		if d.there() {
 			real = d.real
 		}

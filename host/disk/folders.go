@@ -12,11 +12,12 @@ import (
 
 // folders are the directories that one call looks into, each listed once.
 type folders struct {
-	tree tree
-	r    *reader
-	dirs map[string]*dir // by the path asked for, and by the real one
-	list []byte          // to list directories with
-	none *thing          // what stands where nothing does
+	tree  tree
+	r     *reader
+	dirs  map[string]*dir // by the path asked for, and by the real one
+	list  []byte          // to list directories with
+	none  *thing          // what stands where nothing does
+	trace *trace          // of what is looked at; nil when nobody notes it
 }
 
 func newFolders(d *Disk) *folders {
@@ -71,6 +72,12 @@ func (f *folders) find(p string) *dir {
 
 // at returns what stands at p, which is not followed.
 func (f *folders) at(p string) *thing {
+	t := f.stands(p)
+	f.trace.read(p, false, t)
+	return t
+}
+
+func (f *folders) stands(p string) *thing {
 	in, name := split(p)
 	d := f.dir(in)
 	if d.err != nil {
@@ -123,6 +130,13 @@ func (f *folders) through(p string) *thing {
 	if t.entry.Target == "" || t.null {
 		return t
 	}
+	t = f.behind(p)
+	f.trace.read(p, true, t)
+	return t
+}
+
+// behind reads what a link leads to.
+func (f *folders) behind(p string) *thing {
 	behind := &thing{}
 	// Nothing is opened before it is known to be a file.
 	fd, err := f.tree.open(p, unix.O_PATH)

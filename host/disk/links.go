@@ -14,6 +14,7 @@ import (
 func (u *one) links(text def, names []unit.Name) {
 	enabled := u.q.Service.Enabled
 	if enabled != nil && !*enabled {
+		u.now.trace.more()
 		u.d.Vendor = u.pulledIn(names)
 	}
 	if !text.install || u.d.Text.Kind != plan.Plain {
@@ -39,7 +40,7 @@ func (u *one) links(text def, names []unit.Name) {
 	}
 	for _, l := range r.Links {
 		w := plan.Want{Path: l.Path, Entry: plan.Entry{Kind: plan.Link, Target: l.Target}, Why: "enabled"}
-		if is := u.now.at(l.Path).entry; is.Kind == plan.Link && is.Target != l.Target && u.installer(u.now).Present(l, is.Target) {
+		if is := u.now.at(l.Path).entry; is.Kind == plan.Link && is.Target != l.Target && u.present(l, is.Target) {
 			w.Entry = is // written another way, and the manager takes it
 		}
 		u.d.Wants = append(u.d.Wants, w)
@@ -56,6 +57,7 @@ func (u *one) install(s *search, definition string) install.Result {
 			return r
 		}
 	}
+	u.now.trace.more()
 	o := u.installer(s)
 	o.Lookup = func(n unit.Name) (install.Unit, bool, error) {
 		known = known && n == u.q.Unit
@@ -70,6 +72,12 @@ func (u *one) install(s *search, definition string) install.Result {
 		u.results.keep(definition, r)
 	}
 	return r
+}
+
+// present reports whether a link that leads elsewhere does for l all the same.
+func (u *one) present(l install.Link, target string) bool {
+	u.now.trace.more()
+	return u.installer(u.now).Present(l, target)
 }
 
 func (l *look) installer(s *search) install.Options {
@@ -96,7 +104,7 @@ func (u *one) own(r install.Result) {
 		}
 		is := u.now.at(l.Path).entry
 		in, _ := split(l.Path)
-		if is.Kind != plan.Link || in == u.o.ConfigDir && is.Target != l.Target && !u.installer(u.now).Present(l, is.Target) {
+		if is.Kind != plan.Link || in == u.o.ConfigDir && is.Target != l.Target && !u.present(l, is.Target) {
 			continue
 		}
 		u.at(l.Path)

@@ -19,7 +19,8 @@ type look struct {
 }
 
 // Look says what the disk has of each unit, in the order of qs. It fails as a
-// whole only when ctx ends; what cannot be read is in the Errs of its unit.
+// whole only when ctx ends; what cannot be read is in the Errs of its unit. What
+// answers hold may be shared with later ones, and is not to be changed.
 func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,12 +31,13 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 	if over := l.differing(qs); len(over) > 0 {
 		l.then = l.now.with(over)
 	}
+	l.frame()
 	all := make([]plan.Disk, len(qs))
 	for i, q := range qs {
 		if err := ctx.Err(); err != nil {
 			return nil, canceled("look at unit folders", err)
 		}
-		all[i] = l.unit(q)
+		all[i] = l.answer(q)
 	}
 	return all, nil
 }
@@ -165,9 +167,9 @@ func (u *one) loaded() string {
 	}
 	key, files := u.now.definition(u.q.Status.Fragment, u.q.Status.DropIns)
 	u.key, u.files = key, files
-	for _, t := range files {
+	for i, t := range files {
 		if t.err != nil {
-			u.d.Errs = append(u.d.Errs, failure("read", string(u.q.Unit), t.err))
+			u.d.Errs = append(u.d.Errs, failure("read", pathOf(i, u.q.Status.Fragment, u.q.Status.DropIns), t.err))
 		}
 	}
 	return u.sums.get(key, func() string {

@@ -334,3 +334,14 @@ func TestADropInThatIsNotReadIsTold(t *testing.T) {
 		})
 	}
 }
+
+// The manager opens a FIFO among a unit's files, and the machine stands still.
+func TestAFIFOAmongItsFilesIsTold(t *testing.T) {
+	at := etc + "/web.service.d/50-x.conf"
+	w := newWorld(t, map[string]string{etc + "/web.service.d/": "", etc + "/deaf.service": wanted, etc + "/deaf.service.d/": ""})
+	require.NoError(t, unix.Mkfifo(w.at(at), 0o600))
+	errs := w.declare(service("web.service", wanted)).Errs
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], at)
+	require.Empty(t, w.declare(service("deaf.service", wanted)).Errs)
+}

@@ -229,6 +229,9 @@ func (s *search) names(n unit.Name, fragment string) []unit.Name {
 // name.
 func (s *search) aliasesOf(base string) []string {
 	if s.aliases == nil {
+		// What this comes to is compared as a whole.
+		defer func(t *trace) { s.trace = t }(s.trace)
+		s.trace = nil
 		s.aliases = make(map[string][]string)
 		for _, d := range s.live {
 			for name, kind := range d.kinds {
@@ -247,6 +250,9 @@ func (s *search) aliasesOf(base string) []string {
 					s.aliases[to] = append(s.aliases[to], name)
 				}
 			}
+		}
+		for _, names := range s.aliases {
+			slices.Sort(names)
 		}
 	}
 	return s.aliases[base]

@@ -29,7 +29,25 @@ func (u *one) text() def {
 	if u.then != u.now || fragment != u.q.Status.Fragment || !slices.Equal(dropins, u.q.Status.DropIns) {
 		key, files = u.then.definition(fragment, dropins)
 	}
+	for i, t := range files {
+		if t.entry.Kind == plan.Other && !t.null {
+			// systemd opens what it finds, and the whole machine waits for somebody to
+			// write into a FIFO.
+			u.d.Errs = append(u.d.Errs, obstacle(pathOf(i, fragment, dropins), false, true))
+		}
+	}
 	return u.defs.get(key, func() def { return define(key, fragment, files) })
+}
+
+// pathOf is the path of the file i of a definition.
+func pathOf(i int, fragment string, dropins []string) string {
+	switch {
+	case fragment == "":
+		return dropins[i]
+	case i == 0:
+		return fragment
+	}
+	return dropins[i-1]
 }
 
 // definition returns a key for what the files say, and the files.
@@ -44,11 +62,7 @@ func (s *search) definition(fragment string, dropins []string) (string, []*thing
 	}
 	key := make([]byte, 0, size)
 	for i, t := range files {
-		p := fragment
-		if skipped := len(files) - len(dropins); i >= skipped {
-			p = dropins[i-skipped]
-		}
-		key = append(append(key, p...), 0)
+		key = append(append(key, pathOf(i, fragment, dropins)...), 0)
 		key = append(append(append(key, t.entry.Kind...), t.entry.Digest...), 0)
 	}
 	return string(key), files
@@ -72,6 +86,7 @@ func define(key, fragment string, files []*thing) def {
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
 		Conditions:  conditions(f),
+		Conflicts:   conflicts(f),
 	}}
 }
 
@@ -87,6 +102,16 @@ func conditions(f unit.File) []string {
 		default:
 			all = append(all, key+"="+value)
 		}
+	}
+	return all
+}
+
+// conflicts are the words of all Conflicts= lines; no line takes another back
+// (systemd.unit(5)).
+func conflicts(f unit.File) []string {
+	var all []string
+	for _, v := range f.Values("Unit", "Conflicts") {
+		all = append(all, strings.Fields(v)...)
 	}
 	return all
 }

@@ -34,6 +34,8 @@ type Watcher struct {
 	o      WatcherOptions
 	wake   chan struct{}
 	change chan struct{} // a new set waits
+	open   func() (*fsnotify.Watcher, error)
+	retry  time.Duration // from one refusal of the kernel to the next try
 
 	mu    sync.Mutex
 	want  []string
@@ -55,7 +57,7 @@ func NewWatcher(o WatcherOptions) (*Watcher, error) {
 	if o.Most < o.Quiet {
 		return nil, fault.New(fault.Invalid, "watch", "", errors.New("the longest wait is shorter than the quiet period"))
 	}
-	return &Watcher{o: o, wake: make(chan struct{}, 1), change: make(chan struct{}, 1), paths: make(map[string]bool)}, nil
+	return &Watcher{o: o, open: fsnotify.NewWatcher, retry: 10 * time.Second, wake: make(chan struct{}, 1), change: make(chan struct{}, 1), paths: make(map[string]bool)}, nil
 }
 
 // Set makes dirs the watched folders. One that does not exist is watched for: by
@@ -103,12 +105,13 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Run watches until ctx ends, and returns nil then. An error means that the
-// kernel gives no watch at all (Failed).
+// Run watches until ctx ends, and returns nil then. While the kernel gives no
+// watch at all, because others have used up what there is, it says "everything"
+// every ten seconds instead.
 func (w *Watcher) Run(ctx context.Context) error {
-	n, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fault.New(fault.Failed, "watch", "folders", err).WithHint("raise fs.inotify.max_user_instances: sysctl fs.inotify")
+	n := w.begin(ctx)
+	if n == nil {
+		return nil
 	}
 	defer n.Close() //nolint:errcheck // nothing is lost
 	a := &armed{n: n, log: w.o.Logger, dirs: make(map[string]fs.FileInfo)}
@@ -120,6 +123,31 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}}
 	l.run(ctx, n.Events, n.Errors, w.change)
 	return nil
+}
+
+// begin returns what watches, when there is one; nil when ctx ends before.
+func (w *Watcher) begin(ctx context.Context) *fsnotify.Watcher {
+	for tries := 0; ; tries++ {
+		n, err := w.open()
+		if err == nil {
+			if tries > 0 {
+				w.o.Logger.Info("folders are watched")
+			}
+			return n
+		}
+		if tries == 0 {
+			w.o.Logger.Warn("folders cannot be watched, they are looked at instead", "error", err, "every", w.retry,
+				"hint", "raise fs.inotify.max_user_instances: sysctl fs.inotify")
+		}
+		w.tell(burst{all: true})
+		timer := time.NewTimer(w.retry)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
 }
 
 // armed is what the kernel watches for us.

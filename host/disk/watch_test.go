@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // watching runs a watcher until the test ends.
@@ -189,4 +190,33 @@ func TestOverflowMeansEverything(t *testing.T) {
 		require.True(t, b.all, "more than can be listed")
 		require.Len(t, b.paths, maxPaths)
 	})
+}
+
+// Others may have used up the kernel's watches: everything is said to have
+// changed, again and again, until there is one.
+func TestWatcherDoesWithoutTheKernel(t *testing.T) {
+	dir := t.TempDir()
+	w, err := NewWatcher(WatcherOptions{Quiet: 20 * time.Millisecond, Most: 100 * time.Millisecond})
+	require.NoError(t, err)
+	tries := 0
+	w.retry = 10 * time.Millisecond
+	w.open = func() (*fsnotify.Watcher, error) {
+		if tries++; tries < 3 {
+			return nil, unix.EMFILE
+		}
+		return fsnotify.NewWatcher()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	w.Set([]string{dir})
+	go func() { done <- w.Run(ctx) }()
+	<-w.Wake()
+	_, all := w.Drain()
+	require.True(t, all)
+	require.Eventually(t, func() bool { paths, _ := w.Drain(); return slices.Contains(paths, dir) }, 10*time.Second, time.Millisecond, "it begins to watch")
+	write1(t, filepath.Join(dir, "a.service"))
+	require.Eventually(t, func() bool { paths, _ := w.Drain(); return slices.Contains(paths, filepath.Join(dir, "a.service")) }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+	require.Equal(t, 3, tries)
 }

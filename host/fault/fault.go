@@ -92,5 +92,15 @@ func ClassOf(err error) Class {
 	return Internal
 }
 
+// HintOf returns the cure that the outermost Error in err's chain knows, "" when
+// there is none.
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
 // Is reports whether err carries class c.
 func Is(err error, c Class) bool { return ClassOf(err) == c }

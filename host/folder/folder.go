@@ -61,6 +61,7 @@ type Source struct {
 	mu    sync.Mutex // one Read at a time
 	last  *Reading   // nil when the next reading must not rest on it
 	delay time.Duration
+	moved string // the fingerprint of the last reading, when that was unsettled
 }
 
 // New returns a Source and touches nothing.
@@ -140,15 +141,18 @@ func (s *Source) Read(ctx context.Context) (Reading, error) {
 }
 
 // remember keeps a reading for the next one to rest on, and asks for another one
-// soon when r is unsettled.
+// soon when r is unsettled: later and later while nothing moves at all.
 func (s *Source) remember(r Reading, keep bool) {
 	s.last = nil
 	if keep && r.Kind != Unsettled {
 		s.last = &r
 	}
 	if r.Kind != Unsettled {
-		s.delay = 0
+		s.delay, s.moved = 0, ""
 		return
+	}
+	if r.Fingerprint != s.moved {
+		s.delay, s.moved = 0, r.Fingerprint // the writer is at work, and may end at any moment
 	}
 	s.delay = min(max(2*s.delay, s.o.Quiet), max(5*time.Second, s.o.Quiet))
 	select {

@@ -102,7 +102,7 @@ func (f file) read() ([]byte, *trouble) {
 	case errors.Is(err, unix.EAGAIN):
 		return nil, f.movingBecause("another process holds a lease on it")
 	case err != nil:
-		p := f.trouble("the file cannot be read: "+err.Error(), "let root read it, or move it away; until then nothing changes")
+		p := f.trouble("the file cannot be read: "+err.Error(), "make it readable, or move it away; until then nothing changes")
 		p.failed = true
 		return nil, p
 	}

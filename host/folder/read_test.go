@@ -205,7 +205,7 @@ func TestReadNamesAllProblemsOfAllFiles(t *testing.T) {
   mesh/b/c.yaml:7  x.ensure  the number 1 where a text is wanted; put it in quotes: "1"
   mesh/d.yaml                it is empty, and taken for half-written; write a declaration; to withdraw, delete the file, or leave a comment in it
   mesh/e.yaml                it is a link to a file that does not exist; put the file there, or delete the link
-  mesh/f.yaml                the file cannot be read: too many levels of symbolic links; let root read it, or move it away; until then nothing changes
+  mesh/f.yaml                the file cannot be read: too many levels of symbolic links; make it readable, or move it away; until then nothing changes
 `, b.String())
 }
 
@@ -216,12 +216,12 @@ func TestReadNamesFilesThatCannotBeRead(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a.yaml"), 0))
 	asNobody(t, func() {
 		s := open(t, dir)
-		problem(t, read(t, s), Bad, dir+"/a.yaml", "the file cannot be read: permission denied", "let root read it, or move it away; until then nothing changes")
+		problem(t, read(t, s), Bad, dir+"/a.yaml", "the file cannot be read: permission denied", "make it readable, or move it away; until then nothing changes")
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a.yaml"), 0o644))
 	require.NoError(t, os.Chmod(filepath.Join(dir, "sub"), 0))
 	asNobody(t, func() {
-		problem(t, read(t, open(t, dir)), Bad, dir+"/sub", "the folder cannot be read: permission denied", "let root read it, or move it away; until then nothing changes")
+		problem(t, read(t, open(t, dir)), Bad, dir+"/sub", "the folder cannot be read: permission denied", "make it readable, or move it away; until then nothing changes")
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "sub"), 0o755))
 }

@@ -87,7 +87,7 @@ func (t *tree) problem(shown, rule, cure string) {
 
 func (t *tree) unreadable(shown, what string, err error) {
 	t.failed = true
-	t.problem(shown, what+" cannot be read: "+err.Error(), "let root read it, or move it away; until then nothing changes")
+	t.problem(shown, what+" cannot be read: "+err.Error(), "make it readable, or move it away; until then nothing changes")
 }
 
 func (t *tree) settled() bool { return len(t.moving) == 0 }

@@ -125,6 +125,17 @@ func TestLoopLooksAgainAtUnsettledReadings(t *testing.T) {
 	}))
 }
 
+// A file that somebody writes slowly is taken in soon after its last byte.
+func TestLoopLooksAgainSoonWhileTheWriterIsAtWork(t *testing.T) {
+	require.Equal(t, []int64{0, 1200, 2200, 3200, 4200}, beat(t, true, func(s *Source, events chan<- fsnotify.Event, errs chan<- error) {
+		for _, seen := range []string{"a", "b", "c", "d"} {
+			time.Sleep(time.Second)
+			s.remember(Reading{Kind: Unsettled, Fingerprint: seen}, true)
+		}
+		time.Sleep(time.Minute)
+	}))
+}
+
 // watched runs a Source on dir and returns a function that waits for its next
 // wake and reads.
 func watched(t *testing.T, dir string) func() Reading {

@@ -37,7 +37,12 @@ func (l *Ledger) Commit(tx Tx) error {
 	if tx.Empty() {
 		return nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.guard("write", func() error {
+		if err := l.here(); err != nil {
+			return err
+		}
 		return l.db.Update(func(b *bolt.Tx) error {
 			if err := declarations(b, tx); err != nil {
 				return err

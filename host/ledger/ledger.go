@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,9 +40,13 @@ type Options struct {
 
 // Ledger is an open ledger. Close it.
 type Ledger struct {
+	path    string
+	log     *slog.Logger
+	timeout time.Duration
+
+	mu   sync.Mutex // guards what follows
 	db   *bolt.DB
-	path string
-	log  *slog.Logger
+	file os.FileInfo // of the file that is open
 }
 
 // Open opens the ledger, and makes it when there is no file. Errors: Conflict
@@ -57,7 +62,7 @@ func Open(o Options) (*Ledger, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Ledger{path: o.Path, log: o.Logger}
+	l := &Ledger{path: o.Path, log: o.Logger, timeout: o.Timeout}
 	if err := l.create(); err != nil {
 		return nil, fault.New(fault.Failed, "make ledger", l.path, err)
 	}
@@ -93,7 +98,8 @@ func (l *Ledger) open(timeout time.Duration) error {
 		return nil
 	})
 	if err == nil && broken == nil {
-		return nil
+		l.file, err = file.Stat()
+		return err
 	}
 	if file != nil {
 		_ = file.Close() // bbolt has closed it already, unless it panicked
@@ -116,6 +122,11 @@ func (l *Ledger) open(timeout time.Duration) error {
 
 // Close closes the ledger after the commit that is under way, if there is one.
 func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.guard("write", l.here); err != nil {
+		l.log.Warn("ledger is not where it was", "error", err)
+	}
 	if err := l.db.Close(); err != nil {
 		return fault.New(fault.Failed, "close ledger", l.path, err)
 	}

@@ -57,6 +57,8 @@ func (l *Ledger) Load() (State, error) {
 		Units:        make(map[Key]plan.Memory),
 		Managers:     make(map[unit.Scope]plan.Manager),
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err := l.guard("read", func() error {
 		return l.db.View(func(tx *bolt.Tx) error {
 			if err := l.loadUnits(tx, s.Units); err != nil {
@@ -117,6 +119,8 @@ func (l *Ledger) each(tx *bolt.Tx, bucket []byte, f func(key string, data []byte
 // Blob returns the bytes that a Memory.Found refers to by their digest. Errors:
 // Failed when they are missing or are no longer those bytes.
 func (l *Ledger) Blob(digest string) (data []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err = l.guard("read", func() error {
 		return l.db.View(func(tx *bolt.Tx) error {
 			v := tx.Bucket(blobsBucket).Get([]byte(digest))

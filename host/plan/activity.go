@@ -181,6 +181,11 @@ func down(in Input, d *Decision) {
 	case oneshotDone(in):
 		oneshot(in, d)
 		return
+	case in.Rival != "":
+		d.refuse(report.OwnedBy, "conflict with %s: it runs as declared, and a start of %s would stop it (Conflicts=)", in.Rival, in.Status.ID)
+		d.Hint = "declare ensure: stopped for one of the two"
+		d.by(now.Add(lookAgain))
+		return
 	case in.Disk.Text.RefuseStart:
 		d.refuse(report.ManualOnly, "%s refuses to be started by hand (RefuseManualStart=)", in.Status.ID)
 		return
@@ -212,8 +217,8 @@ func whyStart(in Input) string {
 // whyDown states why a unit that was tried is down.
 func whyDown(in Input, d *Decision) {
 	st, t := in.Status, in.Track
-	if len(st.Trouble.Unmet) > 0 {
-		c := st.Trouble.Unmet[0]
+	if len(t.unmet) > 0 {
+		c := t.unmet[0]
 		if c.Assert {
 			d.fail(report.JobEnded, "%s is not met", c.Text)
 		} else {

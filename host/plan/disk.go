@@ -74,6 +74,7 @@ func put(e Entry) Action {
 func whyPut(in Input, w Want) string {
 	now := in.Disk.At[w.Path]
 	wrote, before := in.Memory.Wrote[w.Path]
+	before = before && in.Track.blocked == 0 // what is remembered may not have been written
 	switch {
 	case now.Kind == Absent || now.Kind == "":
 		if before && wrote == w.Entry {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"stead/host/fault"
 	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
@@ -81,6 +82,7 @@ type Input struct {
 	Track      Track
 	Clock      Clock
 	Owner      Owner  // who has the unit, when it is another declaration
+	Rival      string // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
 	Owes       string // why the manager owes the unit a reload from an earlier act; "" when it does not
 }
 
@@ -96,6 +98,7 @@ type Decision struct {
 	Outcome  report.Outcome
 	Reason   report.Reason
 	Text     string
+	Hint     string // what a person can do about it; "" when that is not known
 	Warnings []string
 	Again    time.Time // look again by then; zero: only when something happens
 	Right    bool      // seen as declared, in all that a step could change, whatever the outcome says besides
@@ -113,7 +116,7 @@ func Decide(in Input) Decision {
 	d := &Decision{}
 	if len(in.Disk.Errs) > 0 {
 		// What stands there is not known, so it could not be given back later.
-		d.fail(report.DiskError, "%s", in.Disk.Errs[0])
+		d.failBy(report.DiskError, in.Disk.Errs[0])
 		d.by(in.Clock.Wall.Add(lookAgain))
 		return *d
 	}
@@ -127,11 +130,13 @@ func Decide(in Input) Decision {
 	diskSteps(in, d)
 	switch {
 	case len(d.Steps) > 0:
-		if !in.Track.free(in.Clock.Wall) {
+		if in.Track.held(d, in.Clock.Wall) {
 			d.Steps = nil
-			if !in.Track.held(d, in.Clock.Wall) {
-				d.contested(in)
-			}
+			return *d
+		}
+		if in.Track.Fought > 0 && !in.Track.free(in.Clock.Wall) {
+			d.Steps = nil
+			d.contested(in)
 			return *d
 		}
 		d.Steps = append(d.Steps, reloadStep("its files changed"))
@@ -147,6 +152,7 @@ func Decide(in Input) Decision {
 	}
 	activity(in, d)
 	d.links(in)
+	d.shadowed(in)
 	if in.Track.Fought > 0 && d.Outcome != report.Failed && d.Outcome != report.Refused {
 		d.contested(in)
 	}
@@ -156,11 +162,11 @@ func Decide(in Input) Decision {
 func reloadStep(reason string) Step { return Step{Action: Reload, Reason: reason} }
 
 func (d *Decision) set(o report.Outcome, r report.Reason, format string, args ...any) {
-	d.Outcome, d.Reason, d.Text = o, r, fmt.Sprintf(format, args...)
+	d.Outcome, d.Reason, d.Text, d.Hint = o, r, fmt.Sprintf(format, args...), ""
 }
 
 func (d *Decision) converge() {
-	d.Outcome, d.Reason, d.Text, d.Right = report.Converged, "", "", true
+	d.Outcome, d.Reason, d.Text, d.Hint, d.Right = report.Converged, "", "", "", true
 }
 
 func (d *Decision) wait(r report.Reason, format string, args ...any) {
@@ -169,6 +175,12 @@ func (d *Decision) wait(r report.Reason, format string, args ...any) {
 
 func (d *Decision) fail(r report.Reason, format string, args ...any) {
 	d.set(report.Failed, r, format, args...)
+}
+
+// failBy states an error and the cure that it knows.
+func (d *Decision) failBy(r report.Reason, err error) {
+	d.fail(r, "%s", err)
+	d.Hint = fault.HintOf(err)
 }
 
 func (d *Decision) refuse(r report.Reason, format string, args ...any) {
@@ -200,7 +212,7 @@ func (d *Decision) contested(in Input) {
 	} else {
 		d.by(t.quietAt())
 	}
-	d.Outcome, d.Reason, d.Text = report.Contested, "", text
+	d.Outcome, d.Reason, d.Text, d.Hint = report.Contested, "", text, ""
 }
 
 // refuse states what forbids the whole declaration on this node.
@@ -220,10 +232,12 @@ func refuse(in Input, d *Decision) bool {
 	}
 	if in.Disk.Mask != "" && !in.truncated() {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
+		d.Hint = "rm " + in.Disk.Mask
 		return true
 	}
 	if p := in.Disk.Own(in); p.Kind == Link && s.Content != nil && st.ID != st.Asked && st.ID != "" {
 		d.refuse(report.IsAlias, "%s is an alias of %s: declare content under that name", s.Unit, st.ID)
+		d.Hint = "unit: " + string(st.ID)
 		return true
 	}
 	return false
@@ -275,11 +289,12 @@ func unloadable(in Input, d *Decision) bool {
 			d.fail(report.Missing, "no template %s on this node", s.Unit)
 			return true
 		}
-		return shadowed(in, in.Disk.Fragment, d)
+		return outdone(in, in.Disk.Fragment, d)
 	}
 	switch st.Load {
 	case unit.NotFound:
 		d.fail(report.Missing, "no unit %s on this node, and no content is declared", s.Unit)
+		d.Hint = "declare its content, or install what brings it"
 	case unit.BadSetting, unit.LoadFailed:
 		words := st.Trouble.LoadError
 		if words == "" {
@@ -289,7 +304,7 @@ func unloadable(in Input, d *Decision) bool {
 	case unit.Masked:
 		d.refuse(report.IsMasked, "%s is masked; unmask it first", s.Unit)
 	default:
-		return shadowed(in, st.Fragment, d)
+		return outdone(in, st.Fragment, d)
 	}
 	return true
 }

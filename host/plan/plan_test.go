@@ -173,6 +173,15 @@ func TestDecide(t *testing.T) {
 			in.Disk.At[p] = entry("d2")
 			in.Disk.Shadowed = map[string]string{p: "/etc/systemd/system.control/web.service.d/10-a.conf"}
 		}), report.Failed, report.Shadowed, nil},
+		{"a start would stop another declared unit", scene(resting(unit.Inactive, ""), func(in *Input) { in.Rival = "other.service" }),
+			report.Refused, report.OwnedBy, nil},
+		{"another drop-in wins, and the unit is kept running", scene(resting(unit.Inactive, ""), func(in *Input) {
+			in.Disk.Shadowed = map[string]string{path: "/etc/systemd/system.control/web.service.d/10-a.conf"}
+		}), report.Waiting, report.Starting, []string{"start web.service"}},
+		{"a link is missing while a start that failed waits for its retry", scene(resting(unit.FailedState, "exit-code"), func(in *Input) {
+			in.Disk.At[wants] = Entry{Kind: Absent}
+			in.Track = in.Track.See(*in).Rejected(in.Clock.Wall)
+		}), report.Waiting, report.OwedReload, []string{"link " + wants, "reload "}},
 		{"another file wins over a template", scene(func(in *Input) {
 			in.Service.Unit, in.Status = "web@.service", unit.Status{Asked: "web@.service", Load: unit.NotFound, Active: unit.Inactive}
 			in.Disk.Fragment = "/etc/systemd/system.control/web@.service"

@@ -24,9 +24,11 @@ func Remember(in Input) (Memory, bool) {
 	if in.Disk.Loaded == "" || NeedsReload(in) != "" {
 		if m.Taken.Invocation == "" && st.Active.Up() && st.Invocation != "" {
 			m.Taken = Taken{Digest: stale, Invocation: st.Invocation}
-			return m, true
 		}
-		return m, false
+		if in.Disk.Loaded != "" && m.Loaded.Digest != "" && in.Disk.Loaded != m.Loaded.Digest {
+			m.Loaded.Boot = "" // these bytes may be loaded by now: from when on ours are again, the reload tells
+		}
+		return m, m.Taken != in.Memory.Taken || m.Loaded != in.Memory.Loaded
 	}
 	if st.Active.Up() && st.Invocation != "" {
 		m.Taken = Taken{Digest: taken(in), Invocation: st.Invocation}
@@ -50,6 +52,8 @@ func taken(in Input) string {
 		return m.Taken.Digest
 	case m.Taken.Invocation == "":
 		return in.Disk.Loaded
+	case m.Loaded.Boot == "" && m.Loaded.Digest != "":
+		return stale // it began among bytes that are not known
 	case m.Loaded.Boot != in.Clock.Boot:
 		return in.Disk.Loaded // a boot reads everything anew
 	}
@@ -71,7 +75,7 @@ func ranNow(in Input) bool {
 	st, t := in.Status, in.Track
 	return transientRun(in) && st.Active == unit.Inactive && t.Job.ID == 0 && t.Last == unit.JobDone &&
 		(t.Job.Type == unit.StartJob || t.Job.Type == unit.TryRestartJob) && t.Job.Digest == in.Disk.Loaded &&
-		len(st.Trouble.Unmet) == 0 && (st.Trouble.Result == "" || st.Trouble.Result == "success")
+		len(st.Trouble.Unmet) == 0 && len(t.unmet) == 0 && (st.Trouble.Result == "" || st.Trouble.Result == "success")
 }
 
 // oneshotDone reports whether a oneshot counts as running. It is not run again

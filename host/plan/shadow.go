@@ -9,20 +9,34 @@ import (
 	"stead/host/report"
 )
 
-// shadowed states which file systemd reads in the place of a declared one.
-func shadowed(in Input, fragment string, d *Decision) bool {
+// outdone states which unit file systemd reads in the place of the declared one:
+// the unit is another than was declared, and is let be.
+func outdone(in Input, fragment string, d *Decision) bool {
 	for _, w := range in.Disk.Wants {
-		wins := in.Disk.Shadowed[w.Path]
 		if w.Why == "content" && fragment != "" && fragment != w.Path {
-			wins = fragment
-		}
-		if wins != "" {
-			d.fail(report.Shadowed, "%s wins over the declared %s", wins, w.Path)
+			d.fail(report.Shadowed, "%s wins over the declared %s", fragment, w.Path)
+			d.Hint = "rm " + fragment
 			return true
 		}
 	}
-	d.foreign(in)
 	return false
+}
+
+// shadowed adds which drop-in systemd reads in the place of a declared one to an
+// outcome that would otherwise be good. The unit is kept running all the same.
+func (d *Decision) shadowed(in Input) {
+	for _, w := range in.Disk.Wants {
+		wins := in.Disk.Shadowed[w.Path]
+		switch {
+		case wins == "":
+		case d.Outcome == report.Converged || d.Reason == report.Settling:
+			d.fail(report.Shadowed, "%s wins over the declared %s", wins, w.Path)
+			d.Hint = "rm " + wins
+		default:
+			d.warn("%s wins over the declared %s", wins, w.Path)
+		}
+	}
+	d.foreign(in)
 }
 
 // foreign warns of drop-ins of others that systemd reads after what is declared:

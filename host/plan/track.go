@@ -39,9 +39,9 @@ type Track struct {
 	NotBefore time.Time   // no job and no repair before
 	Undone    []time.Time // when it was undone from outside, within the window
 	UndoneHow string
-	blocked   int    // how often in a row the disk could not be put right
-	blockedBy string // the last reason
-	Fought    int    // how often the delay of a fight has grown
+	blocked   int   // how often in a row the disk could not be put right
+	blockedBy error // the last reason
+	Fought    int   // how often the delay of a fight has grown
 	foreign   time.Time
 
 	other      uint32 // somebody else's job in the queue, and since when it was seen there
@@ -50,7 +50,8 @@ type Track struct {
 	rises       []rise // deaths that were made good by systemd or by stead
 	restarts    uint32
 	restartsSet bool
-	ending      string // how its last run that went wrong ended
+	ending      string           // how its last run that went wrong ended
+	unmet       []unit.Condition // what skipped its last start; systemd forgets it with a reload
 
 	ReloadedFor string // the Definition that was on disk at the last reload
 }
@@ -82,7 +83,7 @@ func (t Track) held(d *Decision, now time.Time) bool {
 	if t.blocked == 0 || t.free(now) {
 		return false
 	}
-	d.fail(report.DiskError, "%s", t.blockedBy)
+	d.failBy(report.DiskError, t.blockedBy)
 	d.by(t.NotBefore)
 	return true
 }
@@ -108,7 +109,7 @@ func delay(n int) time.Duration {
 
 // Queued notes a job that was put in the manager's queue.
 func (t Track) Queued(j Job) Track {
-	t.Job, t.Last = j, ""
+	t.Job, t.Last, t.unmet = j, "", nil
 	t.Tries++
 	return t
 }
@@ -123,7 +124,7 @@ func (t Track) Rejected(now time.Time) Track {
 }
 
 // Blocked notes that what stands on the disk could not be put right, and why.
-func (t Track) Blocked(why string, now time.Time) Track {
+func (t Track) Blocked(why error, now time.Time) Track {
 	t.blocked++
 	t.blockedBy = why
 	t.NotBefore = now.Add(delay(t.blocked))
@@ -135,7 +136,7 @@ func (t Track) Unblocked() Track {
 	if t.blocked > 0 && t.Fought == 0 {
 		t.NotBefore = time.Time{}
 	}
-	t.blocked, t.blockedBy = 0, ""
+	t.blocked, t.blockedBy = 0, nil
 	return t
 }
 
@@ -163,6 +164,11 @@ func (t Track) See(in Input) Track {
 	s := tuple{in.Status.Load, in.Status.Active, in.Status.Sub, in.Status.Invocation}
 	if s != t.seen {
 		t.seen, t.at = s, changedAt(in)
+	}
+	if u := in.Status.Trouble.Unmet; len(u) > 0 {
+		t.unmet = u
+	} else if in.Status.Active != unit.Inactive {
+		t.unmet = nil
 	}
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)

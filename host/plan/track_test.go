@@ -99,6 +99,30 @@ func TestAnUnmetConditionWaitsAndSaysWhich(t *testing.T) {
 	d := f.look()
 	f.wants(d, report.Waiting, report.Condition)
 	require.Equal(t, "ConditionPathExists=/nope is not met", d.Text)
+
+	f.in.Status.Trouble.Unmet = nil // the manager was reloaded
+	d = f.after(time.Second).look()
+	f.wants(d, report.Waiting, report.Condition)
+	require.Equal(t, "ConditionPathExists=/nope is not met", d.Text)
+	d = f.after(5 * time.Second).look()
+	f.wants(d, report.Waiting, report.Condition, "start web.service")
+	f.ended(unit.JobDone).state(unit.FailedState, "failed", "exit-code")
+	f.wants(f.look(), report.Failed, report.Exited)
+}
+
+// A oneshot that was skipped has not run, also when a reload makes systemd
+// forget why.
+func TestASkippedOneshotHasNotRun(t *testing.T) {
+	f := &film{t: t, in: scene(resting(unit.Inactive, ""), func(in *Input) { in.Disk.Text.Type = "oneshot" })}
+	f.wants(f.look(), report.Waiting, report.Starting, "start web.service")
+	f.in.Status.Trouble.Unmet = []unit.Condition{{Text: "ConditionPathExists=/nope"}}
+	f.ended(unit.JobDone)
+	f.wants(f.look(), report.Waiting, report.Condition)
+	f.in.Status.Trouble.Unmet = nil
+	f.wants(f.after(time.Second).look(), report.Waiting, report.Condition)
+	f.wants(f.after(5*time.Second).look(), report.Waiting, report.Condition, "start web.service")
+	f.ended(unit.JobDone)
+	f.wants(f.look(), report.Converged, "")
 }
 
 func TestAStopFromOutsideIsUndoneAtOnceAndAFightWithDelay(t *testing.T) {

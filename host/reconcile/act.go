@@ -79,33 +79,39 @@ func (l *Loop) queued(w work, q unit.Queued) {
 	w.m.track = w.m.track.Queued(plan.Job{ID: q.ID, Type: q.Request.Type, Digest: w.m.disk.Loaded, At: now})
 }
 
-// settleMemory takes what was found as wanted already into the memories, and
-// forgets paths that are as they were found and are not wanted. It adds to blobs
-// what the ledger needs for that, and returns the memories that need them as they
-// were before.
+// settleMemory takes over the units of which nothing had to be written, and
+// forgets paths that are as they were found and are not wanted. It returns the
+// memories that need blobs as they were before.
 func (l *Loop) settleMemory(batch []*managed, blobs map[string][]byte) map[*managed]plan.Memory {
-	c := l.o.Clock()
 	before := make(map[*managed]plan.Memory)
 	for _, m := range batch {
 		if m.decl == nil || m.stale {
 			continue
 		}
-		mem, fresh, adopted := plan.Adopt(m.input(l, c))
-		if adopted {
-			before[m] = m.mem
-			m.mem, m.unsaved = mem, true
-		}
-		for _, w := range fresh {
-			l.owners[w.Path], l.watched = m, true
-			if w.Entry.Kind == plan.File {
-				blobs[w.Entry.Digest] = w.Content
-			}
-		}
-		if mem, changed := plan.Forget(m.input(l, c)); changed {
+		before[m] = m.mem
+		l.adopt(m, blobs)
+		if mem, changed := plan.Forget(m.input(l.o.Clock())); changed {
 			m.mem, m.unsaved = mem, true
 		}
 	}
 	return before
+}
+
+// adopt notes how a unit was found. That is durable before anything is done to
+// it: what is written now a boot may act upon. It adds to blobs what the ledger
+// needs for that.
+func (l *Loop) adopt(m *managed, blobs map[string][]byte) {
+	mem, fresh, changed := plan.Adopt(m.input(l.o.Clock()))
+	if !changed {
+		return
+	}
+	m.mem, m.unsaved = mem, true
+	for _, w := range fresh {
+		l.owners[w.Path], l.watched = m, true
+		if w.Entry.Kind == plan.File {
+			blobs[w.Entry.Digest] = w.Content
+		}
+	}
 }
 
 // failure states in the report what the disk or the manager answered.
@@ -120,7 +126,7 @@ func (m *managed) failure() {
 			reason = report.DiskError
 		}
 	}
-	m.plan.Outcome, m.plan.Reason, m.plan.Text = report.Failed, reason, err.Error()
+	m.plan.Outcome, m.plan.Reason, m.plan.Text, m.plan.Hint = report.Failed, reason, err.Error(), fault.HintOf(err)
 	if fault.Is(err, fault.Refused) {
 		m.plan.Outcome = report.Refused
 	}

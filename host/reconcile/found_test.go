@@ -40,6 +40,29 @@ func TestAUnitThatRanBeforeRunsAfterItIsGivenBack(t *testing.T) {
 	})
 }
 
+// What is on the disk of a host that died a boot acts upon; how the unit was
+// before that is known.
+func TestAUnitThatABootStartedAfterAHalfDonePassIsGivenBackAtRest(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.stop()
+		r.killAt("written")
+		web := service("web", "/bin/sleep infinity")
+		r.declare(web)
+		r.after(3 * time.Second)
+		r.stop()
+		_, err := r.fake.Other().Reload(r.t.Context())
+		require.NoError(t, err)
+		r.outside("web.service", unit.StartJob)
+		r.after(time.Second)
+		r.start()
+		r.declare(web)
+		r.after(5*time.Second).outcome("web.service", report.Converged, "")
+		r.declare()
+		r.after(5 * time.Second)
+		require.Equal(t, unit.Inactive, r.active("web.service"))
+	})
+}
+
 // What stood there as declared was found as well: an edit of it is kept, and it
 // is the found one that stays.
 func TestWhatStoodThereAsDeclaredIsFoundNotTheLaterEdit(t *testing.T) {

@@ -119,7 +119,8 @@ type Loop struct {
 	begun    bool      // a set was taken in
 	fullAt   time.Time // of the next full look
 	passAt   time.Time // no pass before; spaces passes while many jobs run
-	unreach  int       // failed looks in a row
+	crowd    bool      // the pass has very many units
+	unreach  int       // passes given up in a row
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side

@@ -148,7 +148,7 @@ func TestOneBrokenUnitHoldsNobodyUp(t *testing.T) {
 		}
 		r.outcome("dies.service", report.Failed, report.Exited)
 		require.Contains(t, r.outcome("absent.service", report.Failed, report.Exited).Text, "203")
-		r.outcome("missing.service", report.Failed, report.Missing)
+		require.Empty(t, r.outcome("missing.service", report.Failed, report.Missing).State.Enabled, "it has no file to be static")
 		r.outcome("bad.service", report.Failed, report.BadUnit)
 		r.outcome("never.service", report.Waiting, report.Starting)
 		r.outcome("cond.service", report.Waiting, report.Condition)

@@ -18,12 +18,15 @@ type managed struct {
 	decl  *Declared // nil: being given back
 	mem   plan.Memory
 	track plan.Track
+	rival unit.Name  // runs as declared, and would be stopped by a start of this one
 	owner plan.Owner // zero when it is this declaration
 
-	status unit.Status
-	disk   plan.Disk
-	plan   plan.Decision
-	trials []error // what the disk or the manager answered to the last acts
+	status  unit.Status
+	disk    plan.Disk
+	plan    plan.Decision
+	decided *Declared // for which plan was made
+	same    bool      // the last look found what the one before found, and it was calm
+	trials  []error   // what the disk or the manager answered to the last acts
 
 	dirty   bool
 	again   time.Time // look again by then
@@ -41,8 +44,8 @@ type managed struct {
 	linesFor string // what the lines were read for
 }
 
-func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
-	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner,
+func (m *managed) input(c plan.Clock) plan.Input {
+	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner, Rival: string(m.rival),
 		Owes: m.owes}
 	if m.decl != nil {
 		in.Service, in.Generation = m.decl.Service, m.decl.Generation
@@ -53,6 +56,7 @@ func (m *managed) input(l *Loop, c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
+	told := len(set.Declared) == 0
 	declared := make(map[unit.Name]bool, len(set.Declared))
 	for i := range set.Declared {
 		d := &set.Declared[i]
@@ -62,27 +66,56 @@ func (l *Loop) accept(set Set) {
 			m = &managed{name: d.Service.Unit}
 			l.units[m.name] = m
 		}
-		if m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation {
-			m.dirty, m.words = true, ""
-		}
+		news := m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation
 		m.decl = d
+		if m.rep != nil && m.rep.Origin != origin(d) {
+			r := *m.rep
+			r.Origin = origin(d)
+			m.rep, told = &r, true
+		}
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
 		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
 			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.Withdrawn {
 			m.mem.Name, m.mem.UID, m.mem.Generation = d.Service.Name, d.UID, d.Generation
 			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
 		}
+		if news {
+			m.dirty, m.words, told = true, "", true
+			l.expect(m, report.Pending)
+		}
 	}
 	for _, m := range l.units {
 		if !declared[m.name] && !slices.Contains(set.Leave, m.mem.Name) && (m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero()) {
 			m.decl, m.dirty, m.unsaved = nil, true, true
-			m.mem.Withdrawn = true
+			m.mem.Withdrawn, told = true, true
+			l.expect(m, report.Withdrawing)
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		}
 	}
-	if len(l.units) == 0 {
+	if told {
 		l.publish()
 	}
+}
+
+// expect takes back what was reported of m before it was declared anew: until a
+// pass is over, which a reload can make long, nothing is known of it.
+func (l *Loop) expect(m *managed, why report.Reason) {
+	if m.rep == nil {
+		return
+	}
+	r := *m.rep
+	r.Name, r.UID, r.Generation, r.Origin = m.mem.Name, m.mem.UID, m.mem.Generation, origin(m.decl)
+	r.Outcome, r.Reason, r.Text, r.Hint, r.Since = report.Waiting, why, "", "", l.now()
+	m.rep = &r
+}
+
+// origin is where a declaration stands, "" for one that is known from the ledger
+// alone.
+func origin(d *Declared) string {
+	if d == nil || d.Service.Origin.File == "" {
+		return ""
+	}
+	return d.Service.Origin.String()
 }
 
 // all marks every unit.
@@ -142,6 +175,7 @@ func (l *Loop) paths() {
 				m.dirty = true
 			}
 		}
+		l.dropInPath(p)
 	}
 }
 
@@ -216,6 +250,11 @@ func (l *Loop) watch() {
 			continue
 		}
 		dirs[filepath.Dir(p)] = true
+	}
+	for n := range l.units {
+		for _, d := range dropInFolders(n) {
+			dirs[filepath.Join(l.o.ConfigDir, d)] = true
+		}
 	}
 	list := make([]string, 0, len(dirs))
 	for d := range dirs {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,12 +28,25 @@ func TestAFolderInThePlaceOfAUnitFileIsAFailureUntilItGoes(t *testing.T) {
 			rep := r.after(20*time.Second).outcome("web.service", report.Failed, report.DiskError)
 			require.Contains(t, rep.Text, file)
 			require.NotZero(t, rep.Retry)
+			require.Equal(t, "rmdir "+file, rep.Hint)
 		}
 		reloads := r.fake.Calls()["Reload"]
 		require.Less(t, reloads, 8, "tries have growing delay")
 		require.NoError(t, os.Remove(file))
-		r.after(5*time.Minute).outcome("web.service", report.Converged, "")
+		require.Empty(t, r.after(5*time.Minute).outcome("web.service", report.Converged, "").Hint)
 		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
+
+// A ledger that cannot be written is tried with growing delay.
+func TestABrokenLedgerIsTriedWithGrowingDelay(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.book.breaks(errors.New("no space left on device"))
+		r.declare(service("web", "/bin/sleep infinity"))
+		r.after(10*time.Minute).outcome("web.service", report.Failed, report.DiskError)
+		require.Less(t, r.book.failed, 40)
+		r.book.breaks(nil)
+		r.after(time.Minute).outcome("web.service", report.Converged, "")
 	})
 }
 
@@ -49,5 +63,18 @@ func TestASlowCrashLoopStandsStill(t *testing.T) {
 			require.Equal(t, since, rep.Since)
 		}
 		require.Contains(t, r.report("web.service").Text, "restarted by systemd 3 times")
+	})
+}
+
+// What could not be written was not changed by anybody.
+func TestAFailedWriteIsNobodysChange(t *testing.T) {
+	inRig(t, func(r *rig) {
+		file := filepath.Join(r.etc, "web.service.d")
+		require.NoError(t, os.WriteFile(file, nil, 0o644))
+		r.declare(service("web", "/bin/sleep infinity", func(s *shape.Service) { s.DropIns = map[string]string{"10-a.conf": "[Unit]\n"} }))
+		rep := r.after(time.Minute).outcome("web.service", report.Failed, report.DiskError)
+		for _, s := range rep.Steps {
+			require.NotContains(t, s.Reason, "outside")
+		}
 	})
 }

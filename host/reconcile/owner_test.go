@@ -63,3 +63,23 @@ func TestALinkFromOutsideDoesNotTakeAUnit(t *testing.T) {
 		r.outcome("web.service", report.Converged, "")
 	})
 }
+
+// What is written for a template is the definition of its instances too: they
+// share its reload.
+func TestAnInstanceTakesItsTemplatesChangeInByOneReload(t *testing.T) {
+	inRig(t, func(r *rig) {
+		template := func(cmd string) *shape.Service {
+			return service("t", cmd, func(s *shape.Service) { s.Unit, s.Ensure, s.Enabled = "t@.service", shape.Unmanaged, nil })
+		}
+		one := &shape.Service{Name: "one", Scope: unit.System, Unit: "t@one.service", Ensure: shape.Running, Timeout: time.Minute}
+		r.declare(template("/bin/sleep infinity"), one)
+		r.after(3*time.Second).outcome("t@one.service", report.Converged, "")
+		reloads := r.fake.Calls()["Reload"]
+		next := template("/bin/sleep 100000")
+		next.DropIns = map[string]string{"10-a.conf": "[Service]\nEnvironment=A=1\n"}
+		r.declare(next, one)
+		r.after(3*time.Second).outcome("t@one.service", report.Converged, "")
+		require.Equal(t, 1, count(r.fake.Log(), "try-restart t@one.service"), r.fake.Log())
+		require.Equal(t, reloads+1, r.fake.Calls()["Reload"])
+	})
+}

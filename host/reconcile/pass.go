@@ -11,12 +11,17 @@ import (
 	"stead/host/unit"
 )
 
+// crowd is how many units a pass may have whose steps are logged one by one.
+const crowd = 50
+
 // pass brings a batch of units nearer to what is declared.
 func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	start := l.now()
 	if !l.look(ctx, batch, false) {
 		return
 	}
+	batch = l.news(batch)
+	l.crowd = len(batch) > crowd
 	l.decide(batch)
 	wrote, err := l.write(ctx, batch)
 	if err != nil {
@@ -39,7 +44,12 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		l.stall(batch, report.DiskError, err)
 		return
 	}
-	l.conclude(batch)
+	if ctx.Err() != nil {
+		return // what an ending host could not do any more is no failure
+	}
+	if l.conclude(batch) {
+		l.unreach = 0
+	}
 	l.watch()
 	l.space()
 	if wrote+jobs > 0 {
@@ -75,20 +85,26 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		l.drainJobs(batch)
 		err = l.lookDisk(ctx, batch, statuses)
 	}
+	if ctx.Err() != nil {
+		return false
+	}
 	if err != nil {
 		l.stall(batch, report.Unreachable, err)
 		return false
 	}
-	l.unreach = 0
 	l.own(batch)
+	l.rivals(batch)
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.looked = c.Wall
+		if m.same = m.same && !reloaded && m.owner.Name == ""; m.same {
+			continue
+		}
 		if reloaded {
 			m.track = m.track.Reloaded(m.disk)
 		}
-		m.track = m.track.See(m.input(l, c))
-		if mem, changed := plan.Remember(m.input(l, c)); changed {
+		m.track = m.track.See(m.input(c))
+		if mem, changed := plan.Remember(m.input(c)); changed {
 			m.mem, m.unsaved = mem, true
 		}
 	}
@@ -134,9 +150,10 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	if err != nil {
 		return err
 	}
+	l.share(batch, disks)
 	for i, m := range batch {
 		oldID := m.status.ID
-		m.status, m.disk, m.stale = statuses[i], disks[i], false
+		m.same = m.seen(statuses[i], disks[i])
 		l.index(m, oldID)
 	}
 	return nil
@@ -156,7 +173,7 @@ func (l *Loop) stall(batch []*managed, why report.Reason, err error) {
 	now := l.now()
 	for _, m := range batch {
 		m.again, m.trials = now.Add(wait), nil
-		m.plan = plan.Decision{Outcome: outcome, Reason: why, Text: err.Error(), Again: m.again}
+		m.plan = plan.Decision{Outcome: outcome, Reason: why, Text: err.Error(), Hint: fault.HintOf(err), Again: m.again}
 		l.report(m)
 	}
 }
@@ -165,12 +182,14 @@ func (l *Loop) decide(batch []*managed) {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.trials = nil
-		m.plan = plan.Decide(m.input(l, c))
+		m.plan, m.decided = plan.Decide(m.input(c)), m.decl
 	}
+	l.apart(batch, c)
 }
 
-// conclude takes each decision's outcome in and drops what is given back.
-func (l *Loop) conclude(batch []*managed) {
+// conclude takes each decision's outcome in and drops what is given back; it
+// reports whether the ledger took that.
+func (l *Loop) conclude(batch []*managed) bool {
 	now := l.now()
 	var done []*managed
 	for _, m := range batch {
@@ -184,13 +203,13 @@ func (l *Loop) conclude(batch []*managed) {
 		}
 		l.report(m)
 	}
-	l.forget(done)
+	return l.forget(done)
 }
 
 // forget ends the records of units that were given back.
-func (l *Loop) forget(done []*managed) {
+func (l *Loop) forget(done []*managed) bool {
 	if len(done) == 0 {
-		return
+		return true
 	}
 	rec := plan.Record{Scope: l.o.Scope}
 	for _, m := range done {
@@ -198,12 +217,13 @@ func (l *Loop) forget(done []*managed) {
 	}
 	if err := l.o.Ledger.Record(rec); err != nil {
 		l.stall(done, report.DiskError, err)
-		return
+		return false
 	}
 	for _, m := range done {
 		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 	}
 	l.drop(done)
+	return true
 }
 
 // space keeps passes apart while many jobs run, since every job's end makes its

@@ -3,11 +3,11 @@ package reconcile
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"stead/host/plan"
 	"stead/host/report"
+	"stead/host/unit"
 )
 
 // report makes the report of m from its decision. A retry that is under way
@@ -17,17 +17,14 @@ func (l *Loop) report(m *managed) {
 	now := l.now()
 	r := &report.Report{
 		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
-		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Since: now,
+		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Hint: m.plan.Hint, Since: now,
 		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
-		Warnings: m.allWarnings(),
-	}
-	if m.decl != nil && m.decl.Service.Origin.File != "" {
-		r.Origin = m.decl.Service.Origin.File + ":" + strconv.Itoa(m.decl.Service.Origin.Line)
+		Warnings: m.allWarnings(), Origin: origin(m.decl),
 	}
 	if old := m.rep; old != nil {
 		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
 			slices.Contains([]report.Reason{report.Starting, report.Settling, report.Busy}, r.Reason) {
-			r.Outcome, r.Reason, r.Text = old.Outcome, old.Reason, old.Text
+			r.Outcome, r.Reason, r.Text, r.Hint = old.Outcome, old.Reason, old.Text, old.Hint
 		}
 		if old.Outcome == r.Outcome && old.Reason == r.Reason {
 			r.Since = old.Since
@@ -90,6 +87,8 @@ func state(m *managed) report.State {
 func enabled(m *managed) string {
 	k := m.disk
 	switch {
+	case m.status.Load == unit.NotFound:
+		return ""
 	case k.Mask != "":
 		return "masked"
 	case k.Text.Kind != plan.Plain:

@@ -62,6 +62,9 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 	}
 	took, err := l.o.Manager.Reload(ctx)
 	now = l.now()
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		l.reloads.fails++
 		again := now.Add(min(5*time.Second<<min(l.reloads.fails-1, 6), 5*time.Minute))

@@ -37,6 +37,7 @@ type rig struct {
 	boot    string
 	kill    string
 	born    time.Time
+	log     *slog.Logger // of the next loop; nil: nothing is logged
 }
 
 // inRig runs f with a running loop.
@@ -73,6 +74,9 @@ func (r *rig) start() {
 	memories, manager := r.book.load()
 	r.options = Options{Scope: unit.System, ConfigDir: r.etc, Manager: r.fake, Disk: d, Ledger: r.book, Watcher: r.watch,
 		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager}
+	if r.log != nil {
+		r.options.Logger = r.log
+	}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	if kill := r.kill; kill != "" {
 		r.options.Point = func(at string) {
@@ -207,6 +211,7 @@ type book struct {
 	manager plan.Manager
 	writes  int
 	fail    error
+	failed  int
 }
 
 func newBook() *book {
@@ -217,6 +222,7 @@ func (b *book) Record(r plan.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
+		b.failed++
 		return b.fail
 	}
 	for _, m := range r.Put { // as the real one: what could not be put back is refused

@@ -38,6 +38,9 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
 	rec := plan.Record{Blobs: make(map[string][]byte)}
 	before, debt := memories(todo), l.memory
+	for m := range before {
+		l.adopt(m, rec.Blobs)
+	}
 	changes, able := l.prepare(todo, rec.Blobs)
 	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
 	l.making(changes)
@@ -196,6 +199,11 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 		l.side.wantVerify(w.m)
 	}
 	l.tidy(todo)
+	for _, m := range l.units {
+		if m.name.IsInstance() && done[l.units[m.name.Template()]] {
+			m.owes = "its template changed"
+		}
+	}
 	return done
 }
 
@@ -206,7 +214,7 @@ func (l *Loop) blocked(m *managed, changed bool) {
 		m.track = m.track.Unblocked()
 		return
 	}
-	m.track = m.track.Blocked(m.trials[0].Error(), l.now())
+	m.track = m.track.Blocked(m.trials[0], l.now())
 	m.again = m.track.NotBefore
 	if !changed && m.owes == "" {
 		m.plan.Steps = slices.DeleteFunc(slices.Clone(m.plan.Steps), func(s plan.Step) bool { return s.Action == plan.Reload })
@@ -226,7 +234,9 @@ func (l *Loop) tidy(todo []work) {
 	l.memory.Made = slices.DeleteFunc(l.memory.Made, func(d string) bool { return slices.Contains(removed, d) })
 }
 
-// step keeps a step for the report and the log.
+// step keeps a step for the report and the log. In the log of a pass over very
+// many units the steps are for debugging: the pass counts them, and the journal
+// would work as hard as the manager.
 func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 	r := report.Step{At: l.now(), Action: string(s.Action), Object: s.Path, Reason: s.Reason, Took: took}
 	if r.Object == "" {
@@ -235,11 +245,14 @@ func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 	if s.Action == plan.Reload {
 		r.Object = string(l.o.Scope) + " manager"
 	}
-	level := l.o.Logger.Debug
+	say := l.o.Logger.Info
+	if l.crowd || s.Action == plan.Reload {
+		say = l.o.Logger.Debug // one reload, and a step of each unit that waited for it
+	}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	level("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
+	say("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
 	const most = 12
 	if len(m.steps) >= most {
 		m.steps = slices.Clone(m.steps[len(m.steps)-most+1:])

@@ -54,10 +54,10 @@ const (
 	Shadowed    Reason = "shadowed"   // another file wins over the declared one
 
 	// of Refused
-	IsMasked   Reason = "masked"     // the unit is masked and masked: false is not declared
+	IsMasked   Reason = "masked"     // the unit is masked: unmask it first
 	NoInstall  Reason = "no-install" // enabled on a unit that has nothing to enable
 	Protected  Reason = "protected"  // stead's own unit, or one that it stands on
-	OwnedBy    Reason = "conflict"   // another declaration owns the unit on this node
+	OwnedBy    Reason = "conflict"   // another declaration has the unit, or runs one that this one would stop
 	ManualOnly Reason = "manual"     // RefuseManualStart= or RefuseManualStop=
 	Template   Reason = "template"   // a bare template has no activity
 	IsAlias    Reason = "alias"      // content declared under an alias of another unit
@@ -75,6 +75,7 @@ type Report struct {
 	Outcome Outcome   `json:"outcome"`
 	Reason  Reason    `json:"reason,omitempty"`
 	Text    string    `json:"text,omitempty"` // one sentence for a person, with systemd's words where there are any
+	Hint    string    `json:"hint,omitempty"` // what a person can do about it
 	Since   time.Time `json:"since"`          // when the outcome and its reason became so
 
 	State    State     `json:"state"`

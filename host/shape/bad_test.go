@@ -207,3 +207,14 @@ func TestParseRefusesWhatKillsAManager(t *testing.T) {
 	_, problems := Parse("a.yaml", []byte(head+"content: |\n  [Service]\n  Type=dbus\n  BusName=org.example.Web\n  ExecStart=/bin/true\n"))
 	require.Empty(t, problems)
 }
+
+// Documents cost memory one after the other, and not all at once.
+func TestAFileOfDocumentsIsBounded(t *testing.T) {
+	services, problems := Parse("f", []byte(strings.Repeat("---\n", 1<<20)))
+	require.Empty(t, services)
+	require.Empty(t, problems)
+	_, problems = Parse("f", []byte(strings.Repeat("---\nx\n", 1<<20)))
+	require.LessOrEqual(t, len(problems), 2*MaxProblems)
+	allocated := testing.AllocsPerRun(1, func() { Parse("f", []byte(strings.Repeat("---\nx\n", 1<<20))) })
+	require.Less(t, allocated, 1e6, "the documents beyond the bound are not read")
+}

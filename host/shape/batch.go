@@ -46,9 +46,9 @@ func claim(units map[unit.Name]*Service, s *Service, c *collector) {
 			units[n] = s
 		case first == s:
 		case i == 0:
-			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".unit", fmt.Sprintf("%s is declared by %q at %s too%s", n, first.Name, first.Origin, aliasOf(n, first)), "a unit has one declaration: make one of the two"})
+			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".unit", fmt.Sprintf("%s is declared by %q at %s too%s", n, first.Name, first.Origin, aliasOf(n, first)), "a unit has one declaration: write both as one"})
 		default:
-			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".content", fmt.Sprintf("Alias=%s is a unit that %q declares at %s%s", n, first.Name, first.Origin, aliasOf(n, first)), "a unit has one declaration: give the alias another name, or make one of the two"})
+			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".content", fmt.Sprintf("Alias=%s is a unit that %q declares at %s%s", n, first.Name, first.Origin, aliasOf(n, first)), "a unit has one declaration: give the alias another name, or write both as one"})
 		}
 	}
 }

@@ -19,7 +19,7 @@ func all(t *testing.T, docs ...string) []*Service {
 }
 
 func TestCheckFindsWhatTwoDeclarationsBothClaim(t *testing.T) {
-	const cure = "a unit has one declaration: make one of the two"
+	const cure = "a unit has one declaration: write both as one"
 	alias := func(name, of string) string {
 		return "name: " + name + "\ncontent: |\n  [Install]\n  Alias=" + of + "\n"
 	}
@@ -35,11 +35,11 @@ func TestCheckFindsWhatTwoDeclarationsBothClaim(t *testing.T) {
 		"doubled unit": {[]string{"name: a\nunit: web\n", "name: b\nunit: web.service\n"}, Problems{
 			{"b.yaml", 1, "b.unit", `web.service is declared by "a" at a.yaml:1 too`, cure}}},
 		"an alias is another's unit": {[]string{"name: a\n", alias("b", "a.service")}, Problems{
-			{"b.yaml", 1, "b.content", `Alias=a.service is a unit that "a" declares at a.yaml:1`, "a unit has one declaration: give the alias another name, or make one of the two"}}},
+			{"b.yaml", 1, "b.content", `Alias=a.service is a unit that "a" declares at a.yaml:1`, "a unit has one declaration: give the alias another name, or write both as one"}}},
 		"a unit is another's alias": {[]string{alias("b", "a.service"), "name: a\n"}, Problems{
 			{"b.yaml", 1, "a.unit", `a.service is declared by "b" at a.yaml:1 too, as an alias of b.service`, cure}}},
 		"two have one alias": {[]string{alias("a", "x.service"), alias("b", "x.service")}, Problems{
-			{"b.yaml", 1, "b.content", `Alias=x.service is a unit that "a" declares at a.yaml:1, as an alias of a.service`, "a unit has one declaration: give the alias another name, or make one of the two"}}},
+			{"b.yaml", 1, "b.content", `Alias=x.service is a unit that "a" declares at a.yaml:1, as an alias of a.service`, "a unit has one declaration: give the alias another name, or write both as one"}}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Check(all(t, c.docs...), 0)) })
 	}

@@ -27,7 +27,15 @@ func Parse(file string, data []byte) ([]*Service, Problems) {
 		return nil, c.all()
 	}
 	var services []*Service
-	for _, d := range split(data) {
+	documents := 0
+	for d := range split(data) {
+		if d.blank() {
+			continue
+		}
+		if documents++; documents > 2*MaxDeclarations {
+			c.add(Problem{File: file, Line: d.line, Rule: fmt.Sprintf("there are more than %d documents in the file, and the rest is not read", 2*MaxDeclarations), Cure: "declare fewer"})
+			break
+		}
 		if s := d.read(file, c); s != nil {
 			services = append(services, s)
 		}

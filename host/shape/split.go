@@ -3,6 +3,7 @@ package shape
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"unicode/utf8"
 )
 
@@ -23,26 +24,39 @@ type document struct {
 // split cuts a file at its document markers. A line that begins with --- or ...
 // and ends there or goes on with white space is one wherever it stands, by
 // YAML's own rule.
-func split(data []byte) []document {
-	docs := []document{{line: 1}}
-	start, line := 0, 1
-	for pos := 0; pos < len(data); line++ {
-		end := pos + bytes.IndexByte(data[pos:], '\n') + 1
-		if end == pos {
-			end = len(data)
+func split(data []byte) iter.Seq[document] {
+	return func(yield func(document) bool) {
+		doc := document{line: 1}
+		start, line := 0, 1
+		for pos := 0; pos < len(data); line++ {
+			end := pos + bytes.IndexByte(data[pos:], '\n') + 1
+			if end == pos {
+				end = len(data)
+			}
+			next := document{line: -1}
+			switch text := data[pos:end]; {
+			case marker(text, "---"):
+				doc.text, next.line, start = data[start:pos], line, pos
+			case marker(text, "..."):
+				doc.text, next.line, start = data[start:end], line+1, end
+			}
+			pos = end
+			if next.line < 0 {
+				continue
+			}
+			if !yield(doc) {
+				return
+			}
+			doc = next
 		}
-		switch text := data[pos:end]; {
-		case marker(text, "---"):
-			docs[len(docs)-1].text = data[start:pos]
-			docs, start = append(docs, document{line: line}), pos
-		case marker(text, "..."):
-			docs[len(docs)-1].text = data[start:end]
-			docs, start = append(docs, document{line: line + 1}), end
-		}
-		pos = end
+		doc.text = data[start:]
+		yield(doc)
 	}
-	docs[len(docs)-1].text = data[start:]
-	return docs
+}
+
+// blank reports whether nothing stands in the document.
+func (d document) blank() bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(d.text, []byte("---")))) == 0
 }
 
 func marker(line []byte, mark string) bool {

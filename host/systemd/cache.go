@@ -44,6 +44,7 @@ type definition struct {
 // read. It stays so until the unit changes.
 type running struct {
 	seen      key
+	looked    bool // a look has found it so
 	triggered bool // trouble.Triggers was read
 
 	invocation string

@@ -30,7 +30,7 @@ func (m *Manager) dial(ctx context.Context) (*link, error) {
 	}
 	l := &link{nc: nc, timeout: m.opts.CallTimeout, patience: m.opts.ReloadTimeout, onCall: m.opts.OnCall}
 	l.signals = newReceiver(m)
-	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout},
+	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout, take: l.signals.takeMessage},
 		dbus.WithSignalHandler(l.signals))
 	if err != nil {
 		_ = nc.Close()

@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -167,25 +166,4 @@ func (w *stallWatch) stop() {
 	defer w.mu.Unlock()
 	w.stopped = true
 	w.timer.Stop()
-}
-
-// socket gives godbus a buffered reader and bounded writes. A write that does
-// not get through in time leaves half a message behind, so it ends the socket.
-type socket struct {
-	net.Conn
-	in      *bufio.Reader
-	timeout time.Duration
-}
-
-func (s *socket) Read(p []byte) (int, error) { return s.in.Read(p) }
-
-func (s *socket) Write(p []byte) (int, error) {
-	if err := s.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
-		return 0, err
-	}
-	n, err := s.Conn.Write(p)
-	if err != nil {
-		_ = s.Conn.Close()
-	}
-	return n, err
 }

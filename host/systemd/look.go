@@ -71,14 +71,17 @@ func (lk *look) first() []want {
 	}
 	switch {
 	case fresh:
-		lk.ticket.run = &running{seen: k}
+		lk.ticket.run = &running{seen: k, looked: true}
 		if !missing || !k.active.Down() {
 			ws = append(ws, lk.standing(lk.ticket.run)...)
 		}
-	case !k.active.Up() && !lk.ticket.run.triggered:
+	case k.active.Down() && !lk.ticket.run.triggered:
 		r := *lk.ticket.run // others may look at it
 		lk.ticket.run = &r
-		ws = append(ws, lk.triggers(&r))
+		if r.looked {
+			ws = append(ws, lk.triggers(&r))
+		}
+		r.looked = true
 	}
 	switch r := lk.ticket.run; {
 	case missing:
@@ -101,6 +104,9 @@ func (lk *look) defined(d *definition, current bool) []want {
 	return ws
 }
 
+// triggers asks what may start a unit that is down. That matters when it is to
+// stay so, and most units that are found down for the first time are about to be
+// started.
 func (lk *look) triggers(r *running) want {
 	r.triggered = true
 	return lk.on("TriggeredBy", toNames(&r.trouble.Triggers))
@@ -114,7 +120,7 @@ func (lk *look) standing(r *running) []want {
 		return append(lk.past(r), lk.since(r))
 	}
 	lk.stamps = true
-	ws := []want{lk.triggers(r), lk.on("ConditionTimestampMonotonic", to(&lk.tried))}
+	ws := []want{lk.on("ConditionTimestampMonotonic", to(&lk.tried))}
 	switch {
 	case !active.Down():
 		ws = append(append(append(ws, lk.since(r)), lk.past(r)...), lk.results(&r.trouble)...)
@@ -166,9 +172,9 @@ func (lk *look) second() []want {
 	if unit.ActiveState(lk.row.Active).Down() {
 		switch {
 		case lk.tried > 0 && begun[lk.kind]:
-			ws = append(append(append(ws, lk.since(r)), lk.past(r)...), lk.results(&r.trouble)...)
+			ws = append(append(append(ws, lk.since(r), lk.triggers(r)), lk.past(r)...), lk.results(&r.trouble)...)
 		case r.changed > 0:
-			ws = append(append(ws, lk.past(r)...), lk.results(&r.trouble)...)
+			ws = append(append(append(ws, lk.triggers(r)), lk.past(r)...), lk.results(&r.trouble)...)
 		case typeIfcs[lk.kind] != "":
 			r.trouble.Result = "success"
 		}

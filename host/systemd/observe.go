@@ -19,7 +19,8 @@ import (
 //
 // It takes one call for all names, and property calls only for units that
 // changed since they were last read. Trouble is read for units that are not
-// loaded or not up. Times and counts are those of the moment when the unit was
+// loaded or not up; what triggers one that was never started, or that has just
+// come down, is in the second answer that finds it so. Times and counts are those of the moment when the unit was
 // last seen to change.
 //
 // A bare template has no state: it is answered Loaded, Masked or NotFound by

@@ -37,11 +37,10 @@ type peer struct {
 
 // session is one connection to the peer.
 type session struct {
-	t    *testing.T
-	nc   net.Conn
-	in   *bufio.Reader
-	mu   sync.Mutex
-	gone bool
+	t  *testing.T
+	nc net.Conn
+	in *bufio.Reader
+	mu sync.Mutex
 }
 
 func newPeer(t *testing.T) *peer {

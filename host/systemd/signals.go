@@ -1,8 +1,6 @@
 package systemd
 
 import (
-	"fmt"
-	"hash/maphash"
 	"sync"
 
 	"github.com/godbus/dbus/v5"
@@ -14,8 +12,7 @@ import (
 // that reads the socket, one signal after the other and in order with replies,
 // so it only notes what happened.
 type receiver struct {
-	m    *Manager
-	seed maphash.Seed
+	m *Manager
 
 	mu        sync.Mutex
 	live      bool // between attach and detach: what comes outside is covered by Changes.All
@@ -27,12 +24,12 @@ type receiver struct {
 // are sent because another unit was loaded or unloaded, which is what our own
 // looks do, or because the unit spoke (StatusText).
 type prints struct {
-	unit, kind uint64
+	unit, kind facts
 	run        *running // what the last signal of the type's interface said, until that of Unit comes
 }
 
 func newReceiver(m *Manager) *receiver {
-	return &receiver{m: m, seed: maphash.MakeSeed(), prints: map[unit.Name]*prints{}}
+	return &receiver{m: m, prints: map[unit.Name]*prints{}}
 }
 
 func (r *receiver) setLive(live bool) {
@@ -49,10 +46,6 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 		return
 	}
 	switch iface + "." + member {
-	case "org.freedesktop.DBus.Properties.PropertiesChanged":
-		if n, ok := unitOfPath(s.Path); ok {
-			r.propertiesChanged(n, s.Body)
-		}
 	case managerIfc + ".JobRemoved":
 		r.jobRemoved(s.Body)
 	case managerIfc + ".UnitNew":
@@ -93,61 +86,35 @@ func (r *receiver) jobRemoved(body []any) {
 	r.m.changes.ended(end)
 }
 
-// propertiesChanged takes in PropertiesChanged(interface, changed, invalidated)
-// of n. Every kind of it invalidates; only a change wakes.
-func (r *receiver) propertiesChanged(n unit.Name, body []any) {
-	r.m.cache.changed(n)
-	if len(body) < 2 {
+// propertiesChanged takes in that properties of n changed. Every such signal
+// invalidates; only a change wakes.
+func (r *receiver) propertiesChanged(n unit.Name, iface string, f facts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.live {
 		return
 	}
-	iface, _ := body[0].(string)
-	values, _ := body[1].(map[string]dbus.Variant)
+	r.m.cache.changed(n)
+	if f.has == 0 {
+		return
+	}
 	p := r.prints[n]
 	if p == nil {
 		p = &prints{}
 		r.prints[n] = p
 	}
-	p.take(n, iface, values, r.m.cache)
-	if r.news(p, n, iface, values) {
-		r.m.changes.changed(n)
-	}
-}
-
-// What a signal of the Unit interface, and one of a unit type's, says of a
-// unit's state.
-var (
-	unitState = [...]string{"ActiveState", "SubState", "Job", "InvocationID", "StateChangeTimestampMonotonic",
-		"InactiveExitTimestampMonotonic", "ConditionTimestampMonotonic", "AssertTimestampMonotonic"}
-	kindState = [...]string{"Result", "NRestarts", "MainPID", "ExecMainCode", "ExecMainStatus"}
-)
-
-// news reports whether values differ from those of the last such signal of n.
-func (r *receiver) news(p *prints, n unit.Name, iface string, values map[string]dbus.Variant) bool {
-	last, fields := &p.kind, kindState[:]
+	p.take(n, iface, f, r.m.cache)
+	last := &p.kind
 	if iface == unitIfc {
-		last, fields = &p.unit, unitState[:]
-		r.conditions(n, values)
+		last = &p.unit
+		// A unit that nothing refers to is unloaded at once after a start that was
+		// skipped, before anybody can ask.
+		if f.has&(hasTried|hasMet) == hasTried|hasMet && f.tried > 0 {
+			r.m.cache.tried(n, !f.met)
+		}
 	}
-	var h maphash.Hash
-	h.SetSeed(r.seed)
-	some := false
-	for _, f := range fields {
-		v, ok := values[f]
-		some = some || ok
-		fmt.Fprint(&h, v.Value(), "\n")
-	}
-	now := h.Sum64()
-	news := some && *last != now
-	*last = now
-	return news
-}
-
-// conditions keeps whether a start was skipped: a unit that nothing refers to
-// is unloaded at once after that, before anybody can ask.
-func (r *receiver) conditions(n unit.Name, values map[string]dbus.Variant) {
-	at, _ := values["ConditionTimestampMonotonic"].Value().(uint64)
-	met, ok := values["ConditionResult"].Value().(bool)
-	if ok && at > 0 {
-		r.m.cache.tried(n, !met)
+	if f != *last {
+		*last = f
+		r.m.changes.changed(n)
 	}
 }

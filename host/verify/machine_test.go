@@ -33,3 +33,24 @@ func TestTheVerifierDoesNotSpeakForTheHost(t *testing.T) {
 	n, err := l.Read(b)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it said %q", b[:n])
 }
+
+// The verifier of systemd 252 takes no instance that has a file of its own and no
+// template, and then says nothing of the units beside it.
+func TestAUnitThatIsNotTakenInSilencesNoOther(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	files := make(map[unit.Name]string)
+	for _, n := range []unit.Name{"alone@x.service", "bad.service", "good.service", "worse.service"} {
+		files[n] = "/etc/systemd/system/" + string(n)
+		text := "[Service]\nExecStart=/bin/true\n"
+		if n == "bad.service" || n == "worse.service" {
+			text += "Nonsense=1\n"
+		}
+		require.NoError(t, os.WriteFile(files[n], []byte(text), 0o644))
+	}
+	out := Run(t.Context(), files)
+	require.Contains(t, out["bad.service"][0], "Nonsense")
+	require.Contains(t, out["worse.service"][0], "Nonsense")
+	require.Empty(t, out["good.service"])
+}

@@ -39,19 +39,41 @@ func Run(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string
 	slices.SortFunc(names, func(a, b unit.Name) int { return cmp.Compare(a, b) })
 	out := make(map[unit.Name][]string)
 	for chunk := range slices.Chunk(names, batch) {
-		args := []string{"verify", "--man=no"}
-		for _, n := range chunk {
-			args = append(args, files[n])
-		}
-		cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
-		cmd.WaitDelay = time.Second
-		// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
-		// process. Messages are matched, so they are not to be translated.
-		cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
-		said, _ := cmd.CombinedOutput() // its exit status says only that there are warnings
-		sort(said, chunk, files, out)
+		verify(ctx, chunk, files, out)
 	}
 	return out
+}
+
+// verify asks about some units at once. One that the verifier cannot even take in
+// makes it silent about all; then it is asked about fewer, until that one is alone.
+func verify(ctx context.Context, names []unit.Name, files map[unit.Name]string, out map[unit.Name][]string) {
+	args := []string{"verify", "--man=no"}
+	for _, n := range names {
+		args = append(args, files[n])
+	}
+	cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
+	cmd.WaitDelay = time.Second
+	// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
+	// process. Messages are matched, so they are not to be translated.
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	said, _ := cmd.CombinedOutput() // its exit status says only that there are warnings
+	if half := len(names) / 2; half > 0 && gaveUp(said) && ctx.Err() == nil {
+		verify(ctx, names[:half], files, out)
+		verify(ctx, names[half:], files, out)
+		return
+	}
+	sort(said, names, files, out)
+}
+
+// gaveUp reports whether the verifier ended before it looked at any unit.
+func gaveUp(said []byte) bool {
+	for line := range bytes.Lines(said) {
+		if bytes.HasPrefix(line, []byte("Couldn't process aliases")) || bytes.HasPrefix(line, []byte("Failed to prepare filename")) ||
+			bytes.HasPrefix(line, []byte("Failed to initialize manager")) || bytes.HasPrefix(line, []byte("Failed to start manager")) {
+			return true
+		}
+	}
+	return false
 }
 
 // sort gives each line of the verifier's to the unit that it names.

@@ -89,13 +89,10 @@ func allActive(ctx context.Context, c bus, units []string) error {
 
 // applyFloor runs the bare program as a process of its own, as the host is one.
 func applyFloor(ctx context.Context, units []string) (time.Duration, func() error, error) {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	text, err := json.Marshal(order{Units: len(units)})
+	cmd, err := self(ctx, "floor-apply", order{Units: len(units)})
 	if err != nil {
 		return 0, nil, err
 	}
-	cmd.Env = append(os.Environ(), jobEnv+"=floor", jobEnv+"_ORDER="+string(text))
-	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var begun time.Duration
 	if err == nil {
@@ -108,7 +105,7 @@ func applyFloor(ctx context.Context, units []string) (time.Duration, func() erro
 // all starts pipelined, and the wait for every job. It tells when it began.
 func floorApply(ctx context.Context, o order) (any, error) {
 	units := names(o.Units)
-	c, err := dial(ctx)
+	c, err := dialLean(ctx)
 	if err != nil {
 		return nil, err
 	}

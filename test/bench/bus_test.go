@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -20,13 +22,33 @@ const (
 // nothing around it.
 type bus struct{ *dbus.Conn }
 
-// dial returns a connection that has answered; the first call after
-// authentication may be swallowed, so pings go out until one comes back.
+const socketPath = "/run/systemd/private"
+
+// dial returns a connection that hears of everything.
 func dial(ctx context.Context) (bus, error) {
-	c, err := dbus.Dial("unix:path=/run/systemd/private")
+	c, err := dbus.Dial("unix:path=" + socketPath)
 	if err != nil {
 		return bus{}, err
 	}
+	return greet(ctx, c)
+}
+
+// dialLean returns a connection that hears of nothing but the ends of jobs.
+func dialLean(ctx context.Context) (bus, error) {
+	nc, err := (&net.Dialer{}).DialContext(ctx, "unix", socketPath)
+	if err != nil {
+		return bus{}, err
+	}
+	c, err := dbus.NewConn(&lean{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10)})
+	if err != nil {
+		return bus{}, err
+	}
+	return greet(ctx, c)
+}
+
+// greet returns when the connection has answered; the first call after
+// authentication may be swallowed, so pings go out until one comes back.
+func greet(ctx context.Context, c *dbus.Conn) (bus, error) {
 	if err := c.Auth([]dbus.Auth{dbus.AuthExternal("0")}); err != nil {
 		return bus{}, err
 	}

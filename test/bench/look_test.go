@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,23 +51,26 @@ func look(ctx context.Context, o order) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx)
+	bare, stop, err := startFloorLook(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	var found looked
 	for range o.Turns {
-		for _, m := range []struct {
-			into *[]time.Duration
-			do   func() error
-		}{{&found.Floor, func() error { return floorLook(ctx, c, units) }}, {&found.Ours, func() error { return l.fullLook(ctx) }}} {
-			l.calls.Store(0)
-			from := time.Now()
-			if err := m.do(); err != nil {
-				return nil, err
-			}
-			*m.into = append(*m.into, time.Since(from))
+		took, err := bare()
+		if err != nil {
+			return nil, err
 		}
+		found.Floor = append(found.Floor, took)
+		l.calls.Store(0)
+		from := time.Now()
+		if err := l.fullLook(ctx); err != nil {
+			return nil, err
+		}
+		found.Ours = append(found.Ours, time.Since(from))
+	}
+	if err := stop(); err != nil {
+		return nil, err
 	}
 	found.Calls = map[string]int{"all": int(l.calls.Load())}
 	if found.Calls["all"] == 0 {
@@ -76,6 +81,53 @@ func look(ctx context.Context, o order) (any, error) {
 	time.Sleep(found.Quiet)
 	found.QuietCalls = int(l.calls.Load())
 	return found, nil
+}
+
+// startFloorLook starts the floor in a process of its own, where nothing of a
+// host is in its way, and returns what has it look once.
+func startFloorLook(ctx context.Context, o order) (once func() (time.Duration, error), stop func() error, err error) {
+	cmd, err := self(ctx, "floor-look", o)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	answers := json.NewDecoder(out)
+	once = func() (took time.Duration, err error) {
+		if _, err = in.Write([]byte("\n")); err == nil {
+			err = answers.Decode(&took)
+		}
+		return took, err
+	}
+	return once, func() error { return errors.Join(in.Close(), cmd.Wait()) }, nil
+}
+
+// floorLooks looks once for each line that it reads, and says how long that took.
+func floorLooks(ctx context.Context, o order) (any, error) {
+	units := names(o.Units)
+	c, err := dialLean(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		from := time.Now()
+		if err := floorLook(ctx, c, units); err != nil {
+			return nil, err
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(time.Since(from)); err != nil {
+			return nil, err
+		}
+	}
+	return "done", nil
 }
 
 // floorLook is the floor: the list, and the digest and link of each unit as

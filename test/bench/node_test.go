@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -18,12 +19,13 @@ const jobEnv = "STEAD_BENCH_JOB"
 // jobs are what is done inside a node. Each gets its order and returns what is
 // to be told, both as JSON.
 var jobs = map[string]func(ctx context.Context, o order) (any, error){
-	"apply":   apply,
-	"floor":   floorApply,
-	"look":    look,
-	"restore": restore,
-	"probe":   probe,
-	"memory":  memory,
+	"apply":       apply,
+	"floor-apply": floorApply,
+	"look":        look,
+	"floor-look":  floorLooks,
+	"restore":     restore,
+	"probe":       probe,
+	"memory":      memory,
 }
 
 // order is what a job is told.
@@ -53,6 +55,15 @@ func serve(job string) int {
 		return 1
 	}
 	return 0
+}
+
+// self is this binary as another process inside the node, with a job to do.
+func self(ctx context.Context, job string, o order) (*exec.Cmd, error) {
+	text, err := json.Marshal(o)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), jobEnv+"="+job, jobEnv+"_ORDER="+string(text))
+	cmd.Stderr = os.Stderr
+	return cmd, err
 }
 
 const (

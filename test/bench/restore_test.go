@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -78,10 +76,11 @@ func guardBare(ctx context.Context, units []string) (func() error, error) {
 	if _, _, err := applyFloor(ctx, units); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Env = append(os.Environ(), jobEnv+"=probe")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	cmd, err := self(ctx, "probe", order{})
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		return nil, err
 	}
 	time.Sleep(time.Second)

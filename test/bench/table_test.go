@@ -25,9 +25,12 @@ func (t *table) times(work string, floor, ours time.Duration, limit float64) {
 	t.rows = append(t.rows, row{work, short(floor), short(ours), fmt.Sprintf("%.2f ×", ratio), fmt.Sprintf("%.2f ×", limit), ratio > limit})
 }
 
-// slower adds a row of something that is not to be faster than the floor.
+// slower adds a row of something that is not to beat the floor, by more than two
+// runs of the floor differ.
 func (t *table) slower(work string, floor, other time.Duration) {
-	t.rows = append(t.rows, row{work, short(floor), short(other), fmt.Sprintf("%.2f ×", float64(other)/float64(floor)), "≥ 1 ×", other < floor})
+	const noise = 0.95
+	ratio := float64(other) / float64(floor)
+	t.rows = append(t.rows, row{work, short(floor), short(other), fmt.Sprintf("%.2f ×", ratio), fmt.Sprintf("≥ %.2f ×", noise), ratio < noise})
 }
 
 // above adds a row whose limit is a time over the floor.
@@ -50,7 +53,7 @@ func (t *table) String() string {
 	for _, r := range t.rows {
 		verdict := "ok"
 		if r.over {
-			verdict = "over"
+			verdict = "OVER"
 		}
 		lines = append(lines, []string{r.work, r.floor, r.ours, r.ratio, r.limit, verdict})
 	}

@@ -83,16 +83,10 @@ func (m *machine) state(t *testing.T) state {
 // twenty units, and holds what comes of it against a machine on which nobody
 // killed it.
 func TestAKilledHostGoesOnWhereItWas(t *testing.T) {
-	kills, seed := 5, uint64(time.Now().UnixNano())
+	kills, seed := 5, seeded(t)
 	if full() {
 		kills = 50
 	}
-	if s := os.Getenv("STEAD_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("STEAD_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
 	t.Parallel()
@@ -128,6 +122,19 @@ func TestAKilledHostGoesOnWhereItWas(t *testing.T) {
 			}
 		})
 	})
+}
+
+// seeded is the seed of what is random in a test, STEAD_SEED if that is set.
+func seeded(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("STEAD_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("STEAD_SEED=%d", seed)
+	return seed
 }
 
 // kill applies files and kills the host at a random step of that; it returns how

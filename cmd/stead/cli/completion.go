@@ -11,12 +11,27 @@ import (
 // machines have.
 func shells() []string { return []string{"bash", "fish", "zsh"} }
 
+// folders completes the names of folders, for a first argument or a flag.
+func folders(_ *cobra.Command, before []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(before) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// complete makes c complete the values of its flag by f.
+func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
+	// It fails for a flag that there is not; the scripts complete each of them.
+	_ = c.RegisterFlagCompletionFunc(flag, f)
+}
+
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "print what makes bash, fish or zsh complete commands and names",
-		Long: "completion prints a script; a shell that has read it completes stead's commands and flags, and the\n" +
-			"names of what is declared on this machine.",
+		Long: "completion prints a script; a shell that has read it completes stead's\n" +
+			"commands and flags, and the names of what is declared on this machine. For\n" +
+			"bash the package bash-completion must be installed.",
 		Example:   "  stead completion bash > /etc/bash_completion.d/stead",
 		ValidArgs: shells(),
 		Args: func(c *cobra.Command, given []string) error {

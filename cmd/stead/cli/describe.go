@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"stead/host/report"
 )
 
@@ -21,6 +23,9 @@ func (w screen) describe(r *report.Report) {
 	line("outcome", "%s since %s (%s)", r.Outcome, w.when(r.Since), w.ago(r.Since))
 	if why := reason(r); why != "" {
 		line("reason", "%s", why)
+	}
+	if r.Hint != "" {
+		line("hint", "%s", r.Hint)
 	}
 	if !r.Retry.IsZero() {
 		line("retry", "at %s", w.when(r.Retry))
@@ -77,7 +82,29 @@ func (w screen) steps(all []report.Step) {
 		}
 		rows = append(rows, []string{w.format(s.At, "15:04:05.000"), s.Action, s.Object, why})
 	}
-	table(w, "    ", nil, rows)
+	w.flow("    ", rows)
+}
+
+// flow writes a table like table does. Where that is wider than the screen, the
+// last cell of a row follows the one before it, or stands below it.
+func (w screen) flow(indent string, rows [][]string) {
+	wide := widths(rows)
+	last := len(wide) - 1
+	if w.fits(len(indent) + sum(wide) - gap) {
+		table(w, indent, nil, rows)
+		return
+	}
+	lead := len(indent) + sum(wide[:last-1])
+	var out [][]string
+	for _, row := range rows {
+		joined := row[last-1] + strings.Repeat(" ", gap) + row[last]
+		if w.fits(lead + text.StringWidthWithoutEscSequences(joined)) {
+			out = append(out, append(row[:last-1:last-1], joined))
+			continue
+		}
+		out = append(out, row[:last], append(make([]string, last-1), row[last]))
+	}
+	table(w, indent, nil, out)
 }
 
 func list(w io.Writer, label string, lines []string) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // usageTemplate is what stands below the description in every help screen.
@@ -36,7 +37,7 @@ func dress(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	c.InitDefaultHelpFlag()
 	c.Flags().Lookup("help").Usage = "show this"
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath() + " --help"} })
+	c.SetFlagErrorFunc(wrongFlag)
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
 			err := args(c, given)
@@ -50,6 +51,15 @@ func dress(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		dress(sub)
 	}
+}
+
+// wrongFlag says what is wrong with a flag, and how it is written.
+func wrongFlag(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		return usageError{fmt.Errorf("--%s %s: there is no such %s", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type()), value.Unwrap().Error()}
+	}
+	return usageError{err, c.CommandPath() + " --help"}
 }
 
 // group makes c a command that only holds others: alone it shows its help, and

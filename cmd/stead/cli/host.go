@@ -9,8 +9,8 @@ func newHost(o Options) *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "host",
 		Short: "run this machine's host, or ask it how things stand",
-		Long: "host is what keeps one machine: a process that applies a folder of declarations through systemd, and\n" +
-			"answers how each of them stands.",
+		Long: "host is what keeps one machine: a process that applies a folder of\n" +
+			"declarations through systemd, and answers how each of them stands.",
 	})
 	c.AddCommand(newHostRun(o), newHostStatus(o), newHostCheck())
 	return c

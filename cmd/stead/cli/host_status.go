@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ const answerBound = 10 * time.Second
 // statusOptions are the flags of host status.
 type statusOptions struct {
 	socket, output string
-	wait           time.Duration
+	wait           waitTime
 }
 
 func newHostStatus(all Options) *cobra.Command {
@@ -27,21 +28,27 @@ func newHostStatus(all Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [NAME|UNIT]...",
 		Short: "what is declared on this machine, and how it stands",
-		Long: "status asks the host of this machine how each declaration stands: its outcome, the reason, and since\n" +
-			"when. With names of declarations or units it tells all that is known of those: state, steps taken,\n" +
-			"warnings, last log lines.\n\n" +
-			"The exit code is 0 when everything named is converged, and 3 when something is not or the folder of\n" +
-			"declarations could not be taken over.",
+		Long: "status asks the host of this machine how each declaration stands: its outcome,\n" +
+			"the reason, and since when. With names of declarations or units it tells all\n" +
+			"that is known of those: state, steps taken, warnings, last log lines.\n\n" +
+			"With --wait it answers when all has been converged for a second, and when TIME\n" +
+			"is over at the latest.\n\n" +
+			"The exit code is 0 when everything named is converged, and 3 when something is\n" +
+			"not or the folder of declarations could not be taken over.",
 		Example: "  stead host status\n  stead host status web backup.timer\n  stead host status --wait 2m\n  stead host status -o json",
 		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"", "wide", "json", "yaml"}, o.output) {
+			if o.output != "" && !slices.Contains(formats(), o.output) {
 				return usageError{fmt.Errorf("-o %s: there is no such format", o.output), "the formats are json, yaml and wide"}
 			}
 			st, err := o.ask(c.Context(), args)
 			if err != nil {
 				return err
 			}
-			if err := o.print(screen{c.OutOrStdout(), all.Now()}, st, len(args) > 0); err != nil {
+			var answer bytes.Buffer
+			if err := o.print(screen{&answer, all.Now(), all.Width}, st, len(args) > 0); err != nil {
+				return err
+			}
+			if _, err := answer.WriteTo(c.OutOrStdout()); err != nil {
 				return err
 			}
 			return judge(st)
@@ -52,10 +59,14 @@ func newHostStatus(all Options) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "answer in `FORMAT`: json, yaml or wide")
-	f.DurationVar(&o.wait, "wait", 0, "wait up to `TIME`, such as 30s or 2m, until all is converged and stays so for a second")
+	f.Var(&o.wait, "wait", "wait up to `TIME`, such as 30s, until all is converged")
 	f.StringVar(&o.socket, "socket", defaultSocket, "ask the host at `PATH`")
+	complete(c, "output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "wait", cobra.NoFileCompletions)
 	return c
 }
+
+func formats() []string { return []string{"json", "yaml", "wide"} }
 
 // ask gets the status, now or when it is good.
 func (o statusOptions) ask(ctx context.Context, names []string) (host.Status, error) {
@@ -63,7 +74,7 @@ func (o statusOptions) ask(ctx context.Context, names []string) (host.Status, er
 	if o.wait <= 0 {
 		return read()
 	}
-	return await(ctx, o.wait, read)
+	return await(ctx, time.Duration(o.wait), read)
 }
 
 // readStatus gets the status of what is named, of all without names.
@@ -110,7 +121,7 @@ func judge(st host.Status) error {
 
 // wanted reports whether the folder was taken over and all of st is converged.
 func wanted(st host.Status) bool {
-	return st.Source.Trouble == "" && len(st.Source.Leaving) == 0 && !st.Source.Read.IsZero() &&
+	return st.Source.Trouble == "" && !st.Source.Taking && len(st.Source.Leaving) == 0 && !st.Source.Read.IsZero() &&
 		!slices.ContainsFunc(st.Reports, func(r *report.Report) bool { return r.Outcome != report.Converged })
 }
 

@@ -12,28 +12,46 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// gap is what stands between two columns.
+const gap = 3
+
 // table writes aligned columns, three spaces apart, without lines or colour,
 // each row behind indent. Without a head there is no head line.
 func table(w io.Writer, indent string, head []string, rows [][]string) {
 	if head != nil {
 		rows = append([][]string{head}, rows...)
 	}
+	wide := widths(rows)
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString(text.Pad(cell, wide[i], ' '))
+		}
+		fmt.Fprintln(w, indent+strings.TrimRight(b.String(), " "))
+	}
+}
+
+// widths are those of the columns of a table, in columns of the screen, with the
+// gap to the next.
+func widths(rows [][]string) []int {
 	var wide []int
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(wide) {
 				wide = append(wide, 0)
 			}
-			wide[i] = max(wide[i], text.StringWidthWithoutEscSequences(cell))
+			wide[i] = max(wide[i], text.StringWidthWithoutEscSequences(cell)+gap)
 		}
 	}
-	for _, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			b.WriteString(text.Pad(cell, wide[i]+3, ' '))
-		}
-		fmt.Fprintln(w, indent+strings.TrimRight(b.String(), " "))
+	return wide
+}
+
+func sum(all []int) int {
+	n := 0
+	for _, i := range all {
+		n += i
 	}
+	return n
 }
 
 // encode writes v as JSON, or as YAML with the same names in the same order.
@@ -80,8 +98,12 @@ func plain(n *yaml.Node) {
 // screen is where an answer for people goes, and the moment of which it speaks.
 type screen struct {
 	io.Writer
-	now time.Time
+	now   time.Time
+	width int // in columns; 0: it is no terminal, and has no end
 }
+
+// fits reports whether a line of n columns needs no second one.
+func (w screen) fits(n int) bool { return w.width == 0 || n <= w.width }
 
 // ago writes how long ago t was, in its largest unit.
 func (w screen) ago(t time.Time) string {

@@ -10,27 +10,35 @@ import (
 	"stead/host/report"
 )
 
-// reasonWidth bounds the reason in the narrow table, in columns; the wide one
-// and the description have all of it.
-const reasonWidth = 100
+// The reason in the narrow table is cut where the terminal ends, in columns, and
+// at reasonWidth where there is none; at least reasonLeast are left of it. The
+// wide table and the description have all of it.
+const (
+	reasonWidth = 100
+	reasonLeast = 24
+)
 
 // source says what is the matter with the folder of declarations, if anything is.
 func (w screen) source(s host.Source) {
-	if s.Trouble == "" {
-		return
-	}
 	line := func(label, text string) { fmt.Fprintf(w, "%-10s %s\n", label, text) }
-	line("folder", s.Folder)
-	line("trouble", s.Trouble)
-	for _, p := range s.Problems {
-		line("", p)
+	if s.Trouble != "" {
+		line("folder", s.Folder)
+		line("trouble", s.Trouble)
+		for _, p := range s.Problems {
+			line("", p)
+		}
+		if s.Accepted.IsZero() {
+			line("in force", "nothing: no reading was accepted yet")
+		} else {
+			line("in force", "what was accepted at "+w.when(s.Accepted))
+		}
 	}
-	if s.Accepted.IsZero() {
-		line("in force", "nothing: no reading was accepted yet")
-	} else {
-		line("in force", "what was accepted at "+w.when(s.Accepted))
+	for _, text := range s.Warnings {
+		line("warning", text)
 	}
-	fmt.Fprintln(w)
+	if s.Trouble != "" || len(s.Warnings) > 0 {
+		fmt.Fprintln(w)
+	}
 }
 
 // overview is one line for each declaration, and one for all.
@@ -51,15 +59,32 @@ func (w screen) overview(st host.Status, wide bool) {
 	for _, r := range st.Reports {
 		rows = append(rows, row(r))
 	}
+	if !wide {
+		w.cut(head, rows)
+	}
 	table(w, "", head, rows)
 	fmt.Fprintln(w, tally(st.Reports))
+	if st.Source.Taking {
+		fmt.Fprintln(w, "the folder was changed, and is being taken over")
+	}
 	if gone := st.Source.Leaving; len(gone) > 0 {
 		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", strings.Join(gone, ", "))
 	}
 }
 
 func (w screen) narrowRow(r *report.Report) []string {
-	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), text.Snip(reason(r), reasonWidth, "…")}
+	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), reason(r)}
+}
+
+// cut shortens the last column to what the screen has room for.
+func (w screen) cut(head []string, rows [][]string) {
+	room, last := reasonWidth, len(head)-1
+	if w.width > 0 {
+		room = max(w.width-sum(widths(append(rows, head))[:last]), reasonLeast)
+	}
+	for _, r := range rows {
+		r[last] = text.Snip(r[last], room, "…")
+	}
 }
 
 func (w screen) wideRow(r *report.Report) []string {

@@ -35,6 +35,7 @@ type Options struct {
 	Args     []string
 	In       io.Reader
 	Out, Err io.Writer
+	Width    int // columns of the terminal that Out is; 0: it is none
 	Version  string
 	Now      func() time.Time // the clock of "since when"; nil: time.Now
 }
@@ -97,8 +98,9 @@ func newRoot(o Options) *cobra.Command {
 		Use:   "stead",
 		Short: "keep the systemd units of machines as they are declared",
 		Long: "stead keeps the systemd units of machines as they are declared.\n\n" +
-			"A declaration says what is to be so of one unit: its file, its drop-ins, whether it runs and whether\n" +
-			"it is enabled. The host applies it, and puts it right when it drifts.",
+			"A declaration says what is to be so of one unit: its file, its drop-ins,\n" +
+			"whether it runs and whether it is enabled. The host applies it, and puts it\n" +
+			"right when it drifts.",
 		Version:       o.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

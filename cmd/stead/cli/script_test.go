@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// stead is main with a version and a clock of the script's. With an error of the
+// stead is main with a version, a clock and a width of the script's. With an error of the
 // preparation it ends with a code that is none of stead's.
 func stead(err error) int {
 	if err != nil {
@@ -43,6 +43,9 @@ func stead(err error) int {
 	o := cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: "1.2.3"}
 	if at, err := time.Parse(time.RFC3339, os.Getenv("NOW")); err == nil {
 		o.Now = func() time.Time { return at }
+	}
+	if n, err := strconv.Atoi(os.Getenv("WIDTH")); err == nil {
+		o.Width = n
 	}
 	return cli.Main(context.Background(), o)
 }

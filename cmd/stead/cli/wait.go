@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"stead/host"
@@ -40,7 +41,7 @@ func await(ctx context.Context, bound time.Duration, read func() (host.Status, e
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return st, fault.New(fault.Canceled, "wait", "", ctx.Err())
+			return st, fault.New(fault.Canceled, "wait", "", errors.New("interrupted before all was converged"))
 		}
 	}
 }

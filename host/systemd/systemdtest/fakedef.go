@@ -85,7 +85,7 @@ func (d *definition) parse(n unit.Name, file unit.File, broken string) {
 			bad()
 		}
 	case "timer", "socket", "path":
-		d.triggers = unit.Name(string(n.Stem()) + ".service")
+		d.triggers = unit.Name(n.Stem() + ".service")
 		if v, ok := file.Last(map[string]string{"timer": "Timer", "socket": "Socket", "path": "Path"}[n.Type()], "Unit"); ok {
 			d.triggers = unit.Name(v)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func (k *kit) clean() {
 	entries, err := os.ReadDir(k.Dir)
 	require.NoError(k.t, err)
 	for _, e := range entries {
-		if filepath.HasPrefix(e.Name(), "ct-") {
+		if strings.HasPrefix(e.Name(), "ct-") {
 			require.NoError(k.t, os.RemoveAll(filepath.Join(k.Dir, e.Name())))
 		}
 	}
@@ -206,6 +207,5 @@ func (k *kit) quiet() {
 	}
 }
 
-func active(s unit.Status) bool   { return s.Active == unit.Active }
 func inactive(s unit.Status) bool { return s.Active == unit.Inactive }
 func failed(s unit.Status) bool   { return s.Active == unit.FailedState }

@@ -1,0 +1,29 @@
+package plan
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
+
+// Equal reports whether two looks at the disk found and asked for the same. It
+// is what most looks at most units come to, so it compares field by field; what
+// could not be looked at is never the same.
+func (k Disk) Equal(o Disk) bool {
+	return k.Loaded == o.Loaded && k.Fragment == o.Fragment && k.Mask == o.Mask &&
+		len(k.Errs) == 0 && len(o.Errs) == 0 &&
+		slices.EqualFunc(k.Wants, o.Wants, Want.equal) && maps.Equal(k.At, o.At) && maps.Equal(k.Shadowed, o.Shadowed) &&
+		slices.Equal(k.OwnLinks, o.OwnLinks) && slices.Equal(k.Vendor, o.Vendor) && slices.Equal(k.DropIns, o.DropIns) &&
+		k.Text.equal(o.Text)
+}
+
+func (w Want) equal(o Want) bool {
+	return w.Path == o.Path && w.Entry == o.Entry && w.Why == o.Why && bytes.Equal(w.Content, o.Content)
+}
+
+func (t Text) equal(o Text) bool {
+	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.RemainAfter == o.RemainAfter &&
+		t.HasInstall == o.HasInstall && t.RefuseStart == o.RefuseStart && t.RefuseStop == o.RefuseStop &&
+		t.InstallFailed == o.InstallFailed &&
+		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)
+}
