@@ -16,7 +16,7 @@ BINDIR     ?= $(PREFIX)/bin
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
 # What the race detector runs: all but the tests below test/, which drive a built program and find no race in it. test/arch reads only text.
-RACED       = ./host/... ./cmd/...
+RACED       = ./host/... ./mesh/... ./cmd/...
 
 .PHONY: help
 help: ## list the targets (the default)

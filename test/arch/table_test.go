@@ -8,6 +8,7 @@ const (
 	pure     layer = "pure"     // decisions: no disk, no clock, no goroutine
 	loops    layer = "loops"    // one goroutine that owns a state
 	adapters layer = "adapters" // the only places that touch the world
+	ground   layer = "ground"   // the floors of the mesh, one on another: the only places that speak NATS
 	fakes    layer = "fakes"    // stand-ins and the suites that hold them to the real thing
 	assembly layer = "assembly" // joins the layers below into one process
 	command  layer = "command"  // the program
@@ -21,8 +22,9 @@ var below = map[layer][]layer{
 	pure:     {words, pure},
 	loops:    {words, pure},
 	adapters: {words, pure},
-	fakes:    {words, pure, adapters},
-	assembly: {words, pure, loops, adapters, assembly},
+	ground:   {words, pure, ground},
+	fakes:    {words, pure, adapters, ground},
+	assembly: {words, pure, loops, adapters, ground, assembly},
 	command:  {words, pure, assembly, command},
 }
 
@@ -43,6 +45,8 @@ var table = []row{
 	{words, "host/shape", "host/fault host/unit", ""},
 	{words, "host/report", "host/unit", ""},
 
+	{words, "mesh/subject", "host/fault", ""},
+
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
 	{pure, "host/install", "host/fault host/unit", ""},
 
@@ -55,7 +59,13 @@ var table = []row{
 	{adapters, "host/journal", "host/fault host/unit", ""},
 	{adapters, "host/verify", "host/unit", ""},
 
+	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},
+	{ground, "mesh/server", "host/fault mesh/identity", ""},
+	{ground, "mesh", "host/fault mesh/identity", ""},
+	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
+
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
+	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
 	{assembly, "host", "host/disk host/fault host/folder host/journal host/ledger host/plan host/reconcile " +
 		"host/report host/shape host/systemd host/unit host/verify", ""},
@@ -89,18 +99,18 @@ var outside = []foreign{
 	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
 	{"github.com/coreos/go-systemd/v22/daemon", "host", ""},
 	{"github.com/coreos/go-systemd/v22/activation", "host", ""},
-	{"github.com/nats-io", "mesh", ""},
+	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server", ""},
 	{"go.etcd.io/bbolt", "host/ledger", ""},
 	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
 	{"go.yaml.in/yaml/v3", "host/shape cmd/stead/cli", ""},
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
-	{"golang.org/x/sys/unix", "cmd/stead host host/disk host/folder host/journal host/ledger host/plan host/systemd", "*"},
+	{"golang.org/x/sys/unix", "cmd/stead host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server", "*"},
 	{"golang.org/x/sync", "host host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
-	{"github.com/stretchr/testify", "host/systemd/systemdtest", "*"},
+	{"github.com/stretchr/testify", "host/systemd/systemdtest mesh/meshtest", "*"},
 	{"github.com/google/go-cmp", "host/systemd/systemdtest", "*"},
 	{"go.uber.org/goleak", "", "*"},
 }

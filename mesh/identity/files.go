@@ -1,0 +1,84 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"stead/host/fault"
+)
+
+// largest is how much of a file is read.
+const largest = 256 << 10
+
+// writeFile puts text at path with mode 0600, whole or not at all, and on disk
+// when it returns.
+func writeFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return fault.New(fault.Failed, "write", path, err)
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fault.New(fault.Failed, "write", path, err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fault.New(fault.Failed, "write", dir, err)
+	}
+	err = f.Sync()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fault.New(fault.Failed, "write", dir, err)
+	}
+	return nil
+}
+
+// readOwn reads a file that only its owner may read.
+func readOwn(path string) ([]byte, error) {
+	// O_NONBLOCK: a pipe at this path must not hold the caller up.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.New(fault.NotFound, "read", path, unix.ENOENT)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fault.New(fault.Denied, "read", path, unix.EACCES)
+	case err != nil:
+		return nil, fault.New(fault.Failed, "read", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Failed, "read", path, err)
+	case !info.Mode().IsRegular():
+		return nil, fault.New(fault.Refused, "read", path, fmt.Errorf("not a regular file"))
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fault.New(fault.Refused, "read", path, fmt.Errorf("mode %04o: others may read or change it", info.Mode().Perm())).
+			WithHint("chmod 0600 " + path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, largest+1))
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Failed, "read", path, err)
+	case len(text) > largest:
+		return nil, fault.New(fault.Invalid, "read", path, fmt.Errorf("more than %d bytes", largest))
+	}
+	return text, nil
+}

@@ -1,0 +1,202 @@
+package mesh
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"stead/host/fault"
+	"stead/mesh/identity"
+)
+
+// Request is one call as a handler gets it. Caller is who sent it, as the server
+// states it, and lives in an account that may call.
+type Request struct {
+	Subject string
+	Caller  identity.Caller
+	Payload []byte
+}
+
+// Handler answers one call. Ctx ends at the deadline of the call, and when the
+// service has to end before the handler has; what comes back later than that is
+// thrown away. The error reaches the caller with its class, operation, object,
+// cause and hint. A panic costs this one call.
+type Handler func(ctx context.Context, r Request) ([]byte, error)
+
+// Endpoint is one subject that a service answers on.
+type Endpoint struct {
+	Name    string // as service discovery shows it
+	Subject string // may be a pattern
+	// Queue shares the calls among all who serve the subject with the same
+	// queue; without one each of them gets every call.
+	Queue    string
+	Accounts []identity.Account // whose calls are answered; all others are dropped
+	Handler  Handler
+
+	Timeout    time.Duration // of one call, waiting included; 0 is 10 s. A caller with less patience has less
+	Together   int           // calls that run at one time; 0 is 16
+	Waiting    int           // calls that wait besides; further ones are answered "busy" at once; 0 is 64
+	MaxRequest int           // bytes; larger ones are refused; 0 is what the server carries
+	MaxReply   int           // bytes; a larger answer is an error; 0 is what the server carries
+}
+
+// ServiceOptions say what a service is.
+type ServiceOptions struct {
+	Name      string // letters, digits, "-" and "_": "controller", "runtime"
+	Node      string // stands in every answer as Reply.From; empty: none does
+	Version   string // semantic
+	Endpoints []Endpoint
+	// Discover makes the service answer PING, INFO and STATS of NATS service
+	// discovery to these accounts; none: it does not listen there.
+	Discover []identity.Account
+	// Drain bounds how long a service that ends waits for handlers; 0 is 5 s.
+	Drain  time.Duration
+	Logger *slog.Logger
+}
+
+// Service answers calls. Make one with NewService and run it once.
+type Service struct {
+	c       *Conn
+	o       ServiceOptions
+	id      string
+	started time.Time
+	ends    []*endpoint
+	ready   chan struct{}
+	once    sync.Once
+}
+
+// NewService checks the options and starts nothing.
+func NewService(c *Conn, o ServiceOptions) (*Service, error) {
+	o.Drain = orElse(o.Drain, 5*time.Second)
+	if o.Name == "" || o.Logger == nil || len(o.Endpoints) == 0 {
+		return nil, fault.New(fault.Internal, "make service", o.Name, errors.New("name, logger and endpoints are required"))
+	}
+	s := &Service{c: c, o: o, id: rand.Text(), started: time.Now().UTC(), ready: make(chan struct{})}
+	for _, e := range o.Endpoints {
+		end, err := newEndpoint(s, e)
+		if err != nil {
+			return nil, err
+		}
+		s.ends = append(s.ends, end)
+	}
+	return s, nil
+}
+
+// Ready is closed when the server has taken the subscriptions for the first
+// time: from then on a call finds the service.
+func (s *Service) Ready() <-chan struct{} { return s.ready }
+
+// Run answers calls until ctx ends, across every loss of the connection. Then it
+// takes no more, waits for the handlers of what it took, for Drain at most, and
+// returns nil. Calls whose handler is not done by then are answered with an
+// error of class timeout, and Run returns one of class failed that counts the
+// handlers left behind.
+func (s *Service) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		session, err := s.c.Session(ctx)
+		if err != nil {
+			if ctx.Err() == nil { // the connection was closed for good
+				return errors.Join(err, s.finish())
+			}
+			break
+		}
+		subs, err := s.subscribe(session.nc)
+		if err != nil {
+			s.o.Logger.Warn("cannot serve", "service", s.o.Name, "error", err)
+			unsubscribe(subs)
+			s.c.pause(delay(1))
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			drain(session.nc, subs, s.o.Drain)
+		case <-session.lost.Done():
+		}
+	}
+	return s.finish()
+}
+
+func (s *Service) subscribe(nc *nats.Conn) ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	for _, e := range s.ends {
+		sub, err := nc.QueueSubscribe(e.Subject, e.Queue, e.take)
+		if err != nil {
+			return subs, fault.New(fault.Unavailable, "serve", e.Subject, err)
+		}
+		subs = append(subs, sub)
+		if err := sub.SetPendingLimits(receivedMessages, receivedBytes); err != nil {
+			return subs, fault.New(fault.Unavailable, "serve", e.Subject, err)
+		}
+	}
+	more, err := s.discover(nc)
+	subs = append(subs, more...)
+	if err == nil {
+		err = nc.FlushTimeout(dialTimeout)
+	}
+	if err != nil {
+		return subs, fault.New(fault.Unavailable, "serve", s.o.Name, err)
+	}
+	s.once.Do(func() { close(s.ready) })
+	return subs, nil
+}
+
+func unsubscribe(subs []*nats.Subscription) {
+	for _, sub := range subs {
+		_ = sub.Unsubscribe()
+	}
+}
+
+// drain ends subscriptions after what was received has been handed over. Without
+// a connection nothing of it could be answered.
+func drain(nc *nats.Conn, subs []*nats.Subscription, limit time.Duration) {
+	if !nc.IsConnected() {
+		unsubscribe(subs)
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var ended []<-chan nats.SubStatus
+	for _, sub := range subs {
+		end := sub.StatusChanged(nats.SubscriptionClosed)
+		if err := sub.Drain(); err == nil {
+			ended = append(ended, end)
+		}
+	}
+	for _, end := range ended {
+		select {
+		case <-end:
+		case <-timer.C:
+			unsubscribe(subs)
+			return
+		}
+	}
+}
+
+// finish waits for the handlers, and answers for those that take too long.
+func (s *Service) finish() error {
+	timer := time.NewTimer(s.o.Drain)
+	defer timer.Stop()
+	var left int64
+	for _, e := range s.ends {
+		if !e.idle(timer.C) {
+			timer.Reset(0)
+		}
+	}
+	for _, e := range s.ends {
+		e.abandon()
+		left += e.running.Load()
+	}
+	if session := s.c.session(); session != nil {
+		_ = session.nc.FlushTimeout(partTimeout)
+	}
+	if left > 0 {
+		return fault.New(fault.Failed, "stop service", s.o.Name, fmt.Errorf("%d handlers do not end", left))
+	}
+	return nil
+}
