@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,6 +34,19 @@ func TestAFightOverAFileThatNeverSettlesGrowsSlower(t *testing.T) {
 		require.Greater(t, ours, 4, "it is put right all the same")
 		r.after(20*time.Minute).outcome("web.service", report.Converged, "")
 		require.Equal(t, *web.Content, r.read("web.service"))
+	})
+}
+
+// What was kept is told once, and not for ever.
+func TestOfWhatWasKeptTheLastIsTold(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("web", "/bin/sleep infinity"))
+		r.after(3 * time.Second)
+		for i := range 40 {
+			r.edit("web.service", fmt.Sprintf("[Service]\nExecStart=/bin/sleep %d\n", min(i, 20)))
+			r.after(20 * time.Minute)
+		}
+		require.Len(t, r.report("web.service").Warnings, 10)
 	})
 }
 

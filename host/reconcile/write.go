@@ -183,7 +183,7 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 			if w.first {
 				w.step.Reason += "; what stood there is kept as " + kept
 			} else {
-				w.m.kept = append(w.m.kept, fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
+				w.m.keeps(fmt.Sprintf("%s was changed by somebody; that version is kept as %s", w.step.Path, kept))
 			}
 		}
 		l.step(w.m, w.step, 0, err)
@@ -205,6 +205,13 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 		}
 	}
 	return done
+}
+
+// keeps adds to the last few notes on what was kept.
+func (m *managed) keeps(note string) {
+	const most = 10 // the folder itself has them all
+	notes := slices.DeleteFunc(slices.Clone(m.kept), func(n string) bool { return n == note })
+	m.kept = append(notes[max(0, len(notes)-most+1):], note)
 }
 
 // blocked takes in, after each try, whether the disk of a unit could be put
