@@ -127,23 +127,48 @@ func (u *one) at(p string) {
 	}
 }
 
-// shadow notes which drop-in wins over a declared one: of those of one name,
-// systemd reads the first in its search. That is known when it stands there.
+// shadow notes what wins over a declared drop-in or link: of those of one name,
+// systemd takes the first in its search. That is known when it stands there.
 func (u *one) shadow(w plan.Want) {
-	if w.Why != "drop-in" || u.d.At[w.Path] != w.Entry {
+	if w.Why == "content" || u.d.At[w.Path] != w.Entry {
 		return
 	}
-	in, name := path.Split(w.Path)
-	real := u.now.dir(path.Clean(in)).real + "/" + name
-	for _, p := range u.d.DropIns {
-		if path.Base(p) != name || p == real || p == w.Path {
+	wins := ""
+	switch in, name := split(w.Path); {
+	case w.Why == "drop-in":
+		real := u.now.dir(in).real + "/" + name
+		for _, p := range u.d.DropIns {
+			if path.Base(p) == name && p != real && p != w.Path {
+				wins = p
+			}
+		}
+	case pulls(in):
+		wins = u.refused(path.Base(in), name)
+	}
+	if wins == "" {
+		return
+	}
+	if u.d.Shadowed == nil {
+		u.d.Shadowed = make(map[string]string)
+	}
+	u.d.Shadowed[w.Path] = wins
+}
+
+// refused finds a link to nothing that comes before one in the configuration
+// folder and takes it back: a mask of that one dependency.
+func (u *one) refused(folder, name string) string {
+	for _, d := range u.now.live {
+		if d.path == u.o.ConfigDir {
+			break
+		}
+		if _, there := d.kinds[folder]; !there {
 			continue
 		}
-		if u.d.Shadowed == nil {
-			u.d.Shadowed = make(map[string]string)
+		if p := d.path + "/" + folder + "/" + name; u.now.at(p).null {
+			return p
 		}
-		u.d.Shadowed[w.Path] = p
 	}
+	return ""
 }
 
 // mask is the mask that holds the unit. One that the declared unit file will win

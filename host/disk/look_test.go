@@ -345,3 +345,13 @@ func TestAFIFOAmongItsFilesIsTold(t *testing.T) {
 	require.ErrorContains(t, errs[0], at)
 	require.Empty(t, w.declare(service("deaf.service", wanted)).Errs)
 }
+
+// A link to nothing in a folder that comes first takes the dependency back.
+func TestADependencyThatIsMaskedIsTold(t *testing.T) {
+	mask := "/etc/systemd/system.control/multi-user.target.wants/web.service"
+	at := etc + "/multi-user.target.wants/web.service"
+	for target, want := range map[string]map[string]string{"/dev/null": {at: mask}, etc + "/web.service": nil} {
+		w := newWorld(t, map[string]string{etc + "/web.service": wanted, at: "-> " + etc + "/web.service", mask: "-> " + target})
+		require.Equal(t, want, w.declare(enabled(service("web.service", wanted), true)).Shadowed)
+	}
+}

@@ -41,8 +41,9 @@ type Disk struct {
 	Fragment string
 	DropIns  []string
 
-	// Shadowed are declared drop-ins that systemd does not read, since another of
-	// that name comes before them in its search: path → the one that wins.
+	// Shadowed are declared drop-ins and links that systemd does not take, since
+	// another of that name comes before them in its search: path → the one that
+	// wins.
 	Shadowed map[string]string
 
 	// Mask is the path of the mask (a link to /dev/null, or an empty file) that
