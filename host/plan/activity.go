@@ -231,6 +231,9 @@ func whyDown(in Input, d *Decision) {
 		d.contested(in)
 	case st.Active == unit.Inactive && t.Last != "" && t.Last != unit.JobDone:
 		d.fail(report.JobEnded, "its %s job ended: %s", t.Job.Type, jobWords(t.Last))
+	case st.Active == unit.Inactive && t.Last == unit.JobDone && st.Trouble.ExitCode == 0:
+		// systemd has forgotten the run.
+		d.fail(report.Exited, "it was started, and %s", t.downBy(in))
 	default:
 		d.fail(report.Exited, "%s", ending(st))
 	}

@@ -280,3 +280,25 @@ func TestForeignDropInsAreNamed(t *testing.T) {
 	in.Disk.Wants = nil
 	require.Empty(t, Decide(in).Warnings)
 }
+
+// A run that systemd has forgotten, and results that say more than an exit code.
+func TestWhyAUnitIsDown(t *testing.T) {
+	tried := func(in *Input) {
+		in.Track = in.Track.See(*in).Queued(Job{ID: 7, Type: unit.StartJob, At: t0})
+		in.Track = in.Track.Ended(unit.JobEnd{ID: 7, Result: unit.JobDone}, t0)
+		in.Track.NotBefore = t0.Add(time.Minute)
+	}
+	for text, in := range map[string]Input{
+		"it was started, and its process ended by itself": scene(resting(unit.Inactive, ""), tried),
+		"it was started, and stopped from outside": scene(resting(unit.Inactive, ""), tried, func(in *Input) {
+			in.Track = in.Track.Ended(unit.JobEnd{ID: 8}, t0)
+		}),
+		"it took longer than systemd gives it (TimeoutStartSec=, TimeoutStopSec=, RuntimeMaxSec=)": scene(resting(unit.FailedState, "timeout"), tried, func(in *Input) {
+			in.Status.Trouble.ExitCode, in.Status.Trouble.ExitStatus = 2, 15
+		}),
+	} {
+		d := Decide(in)
+		require.Equal(t, report.Exited, d.Reason)
+		require.Equal(t, text, d.Text)
+	}
+}

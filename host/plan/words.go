@@ -24,12 +24,22 @@ var exitNames = map[int32]string{
 	238: "STATE_DIRECTORY",
 }
 
+// results are those of systemd that say more than how the process ended.
+var results = map[string]string{
+	"timeout":         "it took longer than systemd gives it (TimeoutStartSec=, TimeoutStopSec=, RuntimeMaxSec=)",
+	"watchdog":        "its watchdog was not served in time (WatchdogSec=)",
+	"oom-kill":        "it was killed for want of memory",
+	"protocol":        "it does not keep to the protocol of its Type=",
+	"resources":       "systemd could not set it up (resources)",
+	"start-limit-hit": "systemd refuses to start it: start limit hit (StartLimitBurst=)",
+}
+
 // ending says in one clause how a unit's last run ended.
 func ending(st unit.Status) string {
 	t := st.Trouble
 	switch {
-	case t.Result == "start-limit-hit":
-		return "systemd refuses to start it: start limit hit (StartLimitBurst=)"
+	case results[t.Result] != "":
+		return results[t.Result]
 	case t.ExitCode == 1 && t.ExitStatus != 0:
 		if name, ok := exitNames[t.ExitStatus]; ok {
 			return fmt.Sprintf("its process exited with status %d (%s)", t.ExitStatus, name)
