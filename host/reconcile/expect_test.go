@@ -32,3 +32,18 @@ func TestWhatWasDeclaredAnewIsNotReportedAsItWas(t *testing.T) {
 		}
 	})
 }
+
+// A unit that was right before the host began has been so for as long as systemd
+// says.
+func TestAUnitThatWasRightIsSoSinceThen(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity")
+		r.declare(web)
+		r.after(5*time.Second).outcome("web.service", report.Converged, "")
+		from := time.Now().Add(-4 * time.Second)
+		r.after(time.Hour).stop()
+		r.start()
+		r.declare(web)
+		require.True(t, r.after(5*time.Second).outcome("web.service", report.Converged, "").Since.Before(from))
+	})
+}

@@ -113,10 +113,11 @@ func (l *Loop) publish() {
 	now := l.now()
 	all := make([]*report.Report, 0, len(l.units))
 	for _, m := range l.units {
-		if m.rep == nil {
-			m.rep = pending(l, m, now)
+		r := m.rep
+		if r == nil {
+			r = pending(l, m, now)
 		}
-		all = append(all, m.rep)
+		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b *report.Report) int { return cmp.Compare(a.Unit, b.Unit) })
 	l.snapshot.Store(&all)

@@ -68,12 +68,21 @@ func (w screen) overview(st host.Status, wide bool) {
 		fmt.Fprintln(w, "the folder was changed, and is being taken over")
 	}
 	if gone := st.Source.Leaving; len(gone) > 0 {
-		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", strings.Join(gone, ", "))
+		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", some(gone))
 	}
 }
 
 func (w screen) narrowRow(r *report.Report) []string {
 	return []string{string(r.Unit), r.Name, string(r.Outcome), w.ago(r.Since), reason(r)}
+}
+
+// some names the first few.
+func some(names []string) string {
+	const most = 6
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // cut shortens the last column to what the screen has room for.
