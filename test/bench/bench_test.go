@@ -23,7 +23,7 @@ func BenchmarkHost(b *testing.B) {
 		name    string
 		measure func(b *testing.B, t *table) (float64, string)
 	}{
-		{"apply-100", func(b *testing.B, t *table) (float64, string) { return benchApply(b, t, 100, 5) }},
+		{"apply-100", func(b *testing.B, t *table) (float64, string) { return benchApply(b, t, 100, 9) }},
 		{"apply-1000", func(b *testing.B, t *table) (float64, string) { return benchApply(b, t, 1000, 3) }},
 		{"look-1000", func(b *testing.B, t *table) (float64, string) { return benchLook(b, t, 1000, 21) }},
 		{"restore-100", func(b *testing.B, t *table) (float64, string) { return benchRestore(b, t, 100, 3) }},
