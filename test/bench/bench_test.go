@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +41,9 @@ func BenchmarkHost(b *testing.B) {
 			b.ReportMetric(0, "ns/op") // nothing to do with it
 			b.ReportMetric(value, unit)
 		})
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		t.note("load of this machine of %d cores at the end, over 1, 5 and 15 minutes: %s", runtime.NumCPU(), strings.Join(strings.Fields(string(load))[:3], ", "))
 	}
 	fmt.Print(t)
 }
