@@ -243,6 +243,14 @@ func TestRunFollowsLinks(t *testing.T) {
 	until(t, next, OK, "rel2")
 	put(t, base, "rel2/x.yaml", doc("again"))
 	until(t, next, OK, "again")
+
+	put(t, base, "r1/in/decl/x.yaml", doc("one"))
+	put(t, base, "r2/in/decl/x.yaml", doc("two"))
+	relink("r1", filepath.Join(base, "release"))
+	next = watched(t, filepath.Join(base, "release/in/decl"))
+	until(t, next, OK, "one")
+	relink("r2", filepath.Join(base, "release"))
+	until(t, next, OK, "two")
 }
 
 // A writer that takes its time is waited for, and what it leaves is read without

@@ -3,6 +3,8 @@ package folder
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -84,8 +86,13 @@ func (v *watches) wanted(ctx context.Context) []string {
 }
 
 // above adds the folder that holds the folder, or the nearest one that exists
-// above it.
+// above it, and those that hold a link on the way to it.
 func (v *watches) above() {
+	for p := v.s.dir; p != filepath.Dir(p); p = filepath.Dir(p) {
+		if st, err := os.Lstat(p); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			v.only(filepath.Dir(p), filepath.Base(p))
+		}
+	}
 	for child := v.s.dir; child != filepath.Dir(child); child = filepath.Dir(child) {
 		parent := filepath.Dir(child)
 		v.only(parent, filepath.Base(child))
