@@ -114,6 +114,10 @@ const Settle = time.Second
 // Decide makes the plan for one unit.
 func Decide(in Input) Decision {
 	d := &Decision{}
+	if in.Service == nil && in.Memory.OnWithdraw == shape.Release {
+		d.Done = true
+		return *d
+	}
 	if len(in.Disk.Errs) > 0 {
 		// What stands there is not known, so it could not be given back later.
 		d.failBy(report.DiskError, in.Disk.Errs[0])

@@ -302,3 +302,12 @@ func TestWhyAUnitIsDown(t *testing.T) {
 		require.Equal(t, text, d.Text)
 	}
 }
+
+// What touches nothing waits for nothing.
+func TestAReleaseDoesNotWaitForWhatCannotBeRead(t *testing.T) {
+	in := scene(func(in *Input) {
+		in.Service, in.Memory.OnWithdraw = nil, shape.Release
+		in.Disk.Errs = []error{errors.New("unreadable")}
+	})
+	require.True(t, Decide(in).Done)
+}

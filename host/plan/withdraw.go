@@ -2,17 +2,12 @@ package plan
 
 import (
 	"stead/host/report"
-	"stead/host/shape"
 	"stead/host/unit"
 )
 
 // withdraw gives a unit back: stop what stead started, while the old files are
 // there; then links and files; then the reload; then what was running before.
 func withdraw(in Input, d *Decision) {
-	if in.Memory.OnWithdraw == shape.Release {
-		d.Done = true
-		return
-	}
 	d.wait(report.Withdrawing, "putting back what stood there before")
 	if wasDown(in.Memory) && unstopped(in, d) {
 		return
