@@ -230,7 +230,7 @@ func (l *Loop) forget(done []*managed) bool {
 // unit dirty; a few jobs, such as those that undo a drift, are followed at once.
 func (l *Loop) space() {
 	if flying := l.flying(); flying > 20 {
-		l.passAt = l.now().Add(min(time.Duration(flying)*time.Millisecond, 250*time.Millisecond))
+		l.passAt = l.now().Add(min(2*time.Duration(flying)*time.Millisecond, 750*time.Millisecond))
 	}
 }
 
