@@ -10,29 +10,6 @@ import (
 
 const unitRoot = "/org/freedesktop/systemd1/unit/"
 
-const hexDigits = "0123456789abcdef"
-
-// unitPath returns the bus path of a unit: every byte that is not a letter or
-// digit, and a digit at the start, becomes "_" and two hex digits.
-func unitPath(n unit.Name) dbus.ObjectPath {
-	if n == "" {
-		return unitRoot + "_"
-	}
-	var b strings.Builder
-	b.WriteString(unitRoot)
-	for i := range len(n) {
-		c := n[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
-			b.WriteByte(c)
-			continue
-		}
-		b.WriteByte('_')
-		b.WriteByte(hexDigits[c>>4])
-		b.WriteByte(hexDigits[c&15])
-	}
-	return dbus.ObjectPath(b.String())
-}
-
 // unitOfPath returns the primary unit name that a bus path stands for; false
 // when it is not the path of a unit.
 func unitOfPath(p dbus.ObjectPath) (unit.Name, bool) {
