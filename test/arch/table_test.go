@@ -46,9 +46,12 @@ var table = []row{
 	{words, "host/report", "host/unit", ""},
 
 	{words, "mesh/subject", "host/fault", ""},
+	{words, "mesh/wire", "host/report host/shape mesh/subject", ""},
 
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
 	{pure, "host/install", "host/fault host/unit", ""},
+	{pure, "mesh/seal", "host/fault", ""},
+	{pure, "controller/assign", "host/shape", ""},
 
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
 

@@ -1,0 +1,93 @@
+// Package assign decides, purely, what each node is to have: from mesh state as
+// it stands at one revision to the set of every node, and the index that says so.
+//
+// State is a reading of mesh state that nobody changes any more; controller/state
+// makes it, controller/admit judges changes of it. The same state gives the same
+// sets in every controller, so there is no leader and nothing to agree on. The
+// package touches nothing and its functions are safe for concurrent use.
+package assign
+
+import (
+	"time"
+
+	"stead/host/shape"
+)
+
+// State is mesh state at one revision. It is not changed once it is shared.
+type State struct {
+	Mesh  string
+	Epoch string
+	// Follows are the epochs that Epoch goes on from, the newest first.
+	Follows  []string
+	Revision uint64
+	// Declarations and Nodes are by name, those that are withdrawn or removed among
+	// them.
+	Declarations map[string]*Declaration
+	Nodes        map[string]*Node
+	// Unreadable are keys whose value could not be opened or read: by name of the
+	// declaration or node, why. What is declared there is not known.
+	UnreadableDeclarations map[string]string
+	UnreadableNodes        map[string]string
+	// Unsound says why the state as a whole cannot be what controllers wrote, such
+	// as keys that vanished; nil when all is well. Nothing is told to nodes then.
+	Unsound error
+}
+
+// Declaration is one declaration in mesh state. Those that are gone keep uid and
+// generation, so that a name that is declared again never goes back.
+type Declaration struct {
+	Name       string
+	UID        string
+	Generation uint64
+	Digest     string // of Canonical
+	Canonical  []byte
+	Service    *shape.Service // read from Canonical, with addressing; nil when Withdrawn
+	Address    Address
+	Withdrawn  bool
+	By         string // who changed it last: "operator alice"
+	At         time.Time
+	Revision   uint64 // of the value
+}
+
+// Node is one node that the mesh knows.
+type Node struct {
+	Name     string
+	Labels   map[string]string
+	Account  string // operator account; "" for none
+	Linger   string // auto, on, off
+	Removed  bool
+	By       string
+	At       time.Time
+	Revision uint64
+}
+
+// Address says which nodes a declaration is for: exactly one of its fields is
+// set.
+type Address struct {
+	Nodes  []string          `json:"nodes,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	All    bool              `json:"all,omitempty"`
+}
+
+// Holds reports whether n is addressed.
+func (a Address) Holds(n *Node) bool {
+	switch {
+	case n.Removed:
+		return false
+	case a.All:
+		return true
+	case len(a.Nodes) > 0:
+		for _, name := range a.Nodes {
+			if name == n.Name {
+				return true
+			}
+		}
+		return false
+	}
+	for key, value := range a.Labels {
+		if got, ok := n.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(a.Labels) > 0
+}

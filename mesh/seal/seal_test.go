@@ -1,0 +1,79 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+)
+
+func TestAValueOpensOnlyWhereItWasSealed(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	stranger, _, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	place := Place{Mesh: "m", Key: "declaration.web", Revision: 7, Sum: "s"}
+	body := []byte("a\nb\x00c")
+	stored := Value(private, place, body)
+
+	found := Place{Mesh: "m", Key: "declaration.web", Revision: 7}
+	got, text, err := OpenValue(public, found, stored)
+	require.NoError(t, err)
+	require.Equal(t, place, got)
+	require.Equal(t, body, text)
+
+	for name, c := range map[string]struct {
+		key    ed25519.PublicKey
+		found  Place
+		stored []byte
+	}{
+		"another mesh's key":   {stranger, found, stored},
+		"another mesh":         {public, Place{Mesh: "n", Key: found.Key, Revision: 7}, stored},
+		"another key":          {public, Place{Mesh: "m", Key: "declaration.db", Revision: 7}, stored},
+		"a later revision":     {public, Place{Mesh: "m", Key: found.Key, Revision: 8}, stored},
+		"as a tombstone":       {public, Place{Mesh: "m", Key: found.Key, Revision: 7, Deleted: true}, stored},
+		"another body":         {public, found, append(bytes.Clone(stored), 'x')},
+		"nothing":              {public, found, nil},
+		"no seal":              {public, found, []byte(`{"name":"web"}`)},
+		"an index's signature": {public, found, append([]byte("AA==\n"), stored...)},
+	} {
+		_, _, err := OpenValue(c.key, c.found, c.stored)
+		require.True(t, fault.Is(err, fault.Refused), "%s: %v", name, err)
+	}
+}
+
+func TestEveryByteOfAValueIsSealed(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	found := Place{Mesh: "m", Key: "k", Revision: 1}
+	stored := Value(private, found, []byte("body"))
+	for i := range stored {
+		forged := bytes.Clone(stored)
+		forged[i] ^= 1
+		_, _, err := OpenValue(public, found, forged)
+		require.Error(t, err, "byte %d", i)
+	}
+}
+
+func TestTheTwoKindsOfSignatureAreNotExchanged(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	index := []byte(`{"node":"ws1"}`)
+	require.NoError(t, CheckIndex(public, index, Index(private, index)))
+	require.Error(t, CheckIndex(public, []byte(`{"node":"ws2"}`), Index(private, index)))
+	require.Error(t, CheckIndex(public, index, ed25519.Sign(private, index)))
+	require.Error(t, CheckIndex(nil, index, Index(private, index)))
+	require.Error(t, CheckIndex(public, index, ed25519.Sign(private, append([]byte(valueDomain), index...))))
+}
+
+func TestTheSumTellsWhatVanished(t *testing.T) {
+	all := map[string]uint64{"a": 1, "b": 2, "c": 3}
+	sum := Sum(all)
+	require.Equal(t, sum, Sum(map[string]uint64{"c": 3, "a": 1, "b": 2}))
+	for _, other := range []map[string]uint64{{}, {"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 4}, {"a": 1, "b": 2, "d": 3}, {"a": 1, "b": 2, "c": 3, "d": 4}} {
+		require.NotEqual(t, sum, Sum(other))
+	}
+}

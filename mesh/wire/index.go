@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Entry is one declaration in an index.
+type Entry struct {
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+	Generation uint64 `json:"generation"`
+	Digest     string `json:"digest"` // sha256 of the canonical form, in hex
+	Size       int    `json:"size"`   // of the canonical form, in bytes
+}
+
+// MaxEntries is how many declarations one node may have.
+const MaxEntries = 2000
+
+// Index is what is declared for one node at one revision of mesh state. It is
+// signed as bytes; what a host keeps and answers for is in it and nowhere else.
+type Index struct {
+	Wire  int    `json:"wire"`
+	Mesh  string `json:"mesh"`
+	Epoch string `json:"epoch"`
+	// Follows are the epochs that Epoch goes on from, the newest first. A host that
+	// holds one of them goes over to Epoch, and withdraws nothing by doing so.
+	Follows  []string `json:"follows,omitempty"`
+	Revision uint64   `json:"revision"`
+	Node     string   `json:"node"`
+	// Entries are sorted by name. A name that was in an index of this epoch and is
+	// in none of Entries and Keep is withdrawn.
+	Entries []Entry `json:"entries"`
+	// Keep are names whose declaration cannot be read in mesh state, sorted: a host
+	// that holds one of them leaves it in force.
+	Keep []string `json:"keep,omitempty"`
+	// Withdrawn are those of SyncRequest.Kept that somebody withdrew, sorted.
+	Withdrawn []string `json:"withdrawn,omitempty"`
+}
+
+// Digest is of everything that an index declares; revision, lineage and
+// withdrawals of kept names are left out: two indexes of one epoch with the same
+// digest ask for the same.
+func (i Index) Digest() string {
+	i.Revision, i.Follows, i.Withdrawn = 0, nil, nil
+	text, _ := json.Marshal(i) // numbers and texts always encode
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Signed is an index as it travels: its bytes, and the signature of the mesh's
+// declaration key over them (mesh/seal).
+type Signed struct {
+	Index     []byte `json:"index"`
+	Signature []byte `json:"signature"`
+}
+
+// SyncRequest is what a host asks with: what it holds, and the least revision
+// that it was told of.
+type SyncRequest struct {
+	Wire     int    `json:"wire"`
+	Mesh     string `json:"mesh"`
+	Epoch    string `json:"epoch,omitempty"` // "" before the first index
+	Revision uint64 `json:"revision,omitempty"`
+	Digest   string `json:"digest,omitempty"` // Index.Digest of what is held
+	Least    uint64 `json:"least,omitempty"`
+	// Kept are the names of declarations that the host keeps although no index of
+	// its epoch named them: of an epoch or a mesh before. Sorted.
+	Kept []string `json:"kept,omitempty"`
+	// Trouble says why the last index was not accepted; "" when it was.
+	Trouble string `json:"trouble,omitempty"`
+	// Proof is the signed index that is held, when the answer before asked for it.
+	Proof *Signed `json:"proof,omitempty"`
+}
+
+// SyncReply answers a SyncRequest: Same, or the index of now, or Prove.
+type SyncReply struct {
+	Same bool `json:"same,omitempty"`
+	// Prove asks for the index that the host holds, which is newer than the state
+	// of the controller: with it the controller knows that its store was rolled
+	// back, and tells nobody anything any more.
+	Prove    bool    `json:"prove,omitempty"`
+	Revision uint64  `json:"revision"` // of the answering controller's copy
+	Signed   *Signed `json:"signed,omitempty"`
+}
+
+// BodyRequest asks for canonical forms by their digests. A node gets only those
+// of its own set.
+type BodyRequest struct {
+	Wire    int      `json:"wire"`
+	Digests []string `json:"digests"`
+}
+
+// BodyReply holds those of the bodies asked for, in order and at least the
+// first, that fit into one message; the others are asked for again. Missing are
+// those that are in this node's set no longer.
+type BodyReply struct {
+	Bodies  [][]byte `json:"bodies"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Changed is the hint that a node's set may have changed.
+type Changed struct {
+	Revision uint64 `json:"revision"`
+}
