@@ -56,6 +56,7 @@ type keeper struct {
 type held struct {
 	id      ledger.Identity
 	service *shape.Service
+	why     string // it cannot be read
 }
 
 func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) (*keeper, error) {
@@ -67,10 +68,12 @@ func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) 
 		read: make(chan struct{}), now: time.Now}
 	for name, id := range state.Declarations {
 		s, err := shape.FromCanonical(id.Body)
+		why := ""
 		if err != nil {
 			h.log.Error("accepted declaration cannot be read, its unit is left as it is", "declaration", name, "error", err)
+			why = err.Error()
 		}
-		k.accepted[name] = held{id: id, service: s}
+		k.accepted[name] = held{id: id, service: s, why: why}
 	}
 	return k, nil
 }
@@ -248,7 +251,7 @@ func (k *keeper) set() reconcile.Set {
 	var set reconcile.Set
 	for name, h := range k.accepted {
 		if h.service == nil {
-			set.Leave = append(set.Leave, name)
+			set.Leave = append(set.Leave, reconcile.Left{Name: name, UID: h.id.UID, Generation: h.id.Generation, Why: h.why})
 			continue
 		}
 		set.Declared = append(set.Declared, reconcile.Declared{Service: h.service, UID: h.id.UID, Generation: h.id.Generation})

@@ -191,7 +191,11 @@ func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 	require.NoError(t, d.book.Commit(ledger.Tx{Put: []ledger.Identity{{UID: "u", Name: "old", Generation: 4, Digest: "d", Body: []byte(`{"from":"a later version"}`)}}}))
 	d.restart()
 	require.Empty(t, d.last.Declared)
-	require.Equal(t, []string{"old"}, d.last.Leave)
+	require.Len(t, d.last.Leave, 1)
+	left := d.last.Leave[0]
+	require.Contains(t, left.Why, "from", "it names what cannot be read")
+	left.Why = ""
+	require.Equal(t, reconcile.Left{Name: "old", UID: "u", Generation: 4}, left)
 	d.write("old.yaml", declared("old", "running"))
 	d.turn()
 	require.EqualValues(t, 5, d.last.Declared[0].Generation)

@@ -82,9 +82,19 @@ type Declared struct {
 // Set is all that is declared for the scope of a loop.
 type Set struct {
 	Declared []Declared
-	// Leave are names of declarations that are in force and cannot be read: their
-	// units are neither kept nor given back.
-	Leave []string
+	// Leave are declarations that are in force and cannot be read: their units are
+	// neither kept nor given back.
+	Leave []Left
+}
+
+// Left is a declaration that cannot be read.
+type Left struct {
+	Name       string
+	UID        string
+	Generation uint64
+	// Why says what cannot be read, for the report, which is refused; "" when there
+	// is nothing to report of it.
+	Why string
 }
 
 // Options are what a Loop is made of. All adapters are required.
@@ -124,8 +134,10 @@ type Loop struct {
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side
+	left     map[string]left // by name, what the set in force leaves alone
 	declare  chan Set
 	asks     chan chan struct{}
+	told     chan struct{} // has a token when reports were published since it was last taken
 	snapshot atomic.Pointer[[]*report.Report]
 }
 
@@ -145,6 +157,7 @@ func New(o Options) *Loop {
 		ids:     make(map[unit.Name][]*managed),
 		declare: make(chan Set),
 		asks:    make(chan chan struct{}),
+		told:    make(chan struct{}, 1),
 	}
 	l.side.done = make(chan advice, 1)
 	for _, m := range o.Memories {
@@ -173,6 +186,10 @@ func (l *Loop) Declare(ctx context.Context, set Set) error {
 // Reports returns how every declaration stands, sorted by unit. The reports are
 // shared and must not be changed.
 func (l *Loop) Reports() []*report.Report { return *l.snapshot.Load() }
+
+// Published has a token when reports were published since the last one was
+// taken. It is for one receiver, and never closed.
+func (l *Loop) Published() <-chan struct{} { return l.told }
 
 // Alive returns nil when the loop answers before ctx ends. It answers between
 // turns, so a set that was declared before has been looked at, unless the

@@ -56,7 +56,7 @@ func (m *managed) input(c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
-	told := len(set.Declared) == 0
+	told := l.leave(set.Leave) || len(set.Declared) == 0
 	declared := make(map[unit.Name]bool, len(set.Declared))
 	for i := range set.Declared {
 		d := &set.Declared[i]
@@ -85,7 +85,14 @@ func (l *Loop) accept(set Set) {
 		}
 	}
 	for _, m := range l.units {
-		if !declared[m.name] && !slices.Contains(set.Leave, m.mem.Name) && (m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero()) {
+		if declared[m.name] {
+			continue
+		}
+		if _, leave := l.left[m.mem.Name]; leave && !m.mem.Withdrawn {
+			l.letBe(m)
+			continue
+		}
+		if m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero() {
 			m.decl, m.dirty, m.unsaved = nil, true, true
 			m.mem.Withdrawn, told = true, true
 			l.expect(m, report.Withdrawing)
@@ -129,8 +136,8 @@ func (l *Loop) all() {
 func (l *Loop) due(now time.Time) []*managed {
 	var batch []*managed
 	for _, m := range l.units {
-		if m.decl == nil && !m.mem.Withdrawn {
-			m.dirty = false // in force and unreadable: left as it is
+		if m.isLeft() {
+			m.dirty, m.again = false, time.Time{} // in force and unreadable: left as it is
 			continue
 		}
 		if m.dirty || (!m.again.IsZero() && !now.Before(m.again)) {

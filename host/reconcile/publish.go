@@ -117,10 +117,24 @@ func (l *Loop) publish() {
 		if r == nil {
 			r = pending(l, m, now)
 		}
+		if m.isLeft() && l.left[m.mem.Name].rep != nil {
+			continue // its declaration has a report of its own
+		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b *report.Report) int { return cmp.Compare(a.Unit, b.Unit) })
+	for _, f := range l.left {
+		if f.rep != nil {
+			all = append(all, f.rep)
+		}
+	}
+	slices.SortFunc(all, func(a, b *report.Report) int {
+		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Name, b.Name))
+	})
 	l.snapshot.Store(&all)
+	select {
+	case l.told <- struct{}{}:
+	default:
+	}
 }
 
 func pending(l *Loop, m *managed, now time.Time) *report.Report {

@@ -61,6 +61,8 @@ const (
 	ManualOnly Reason = "manual"     // RefuseManualStart= or RefuseManualStop=
 	Template   Reason = "template"   // a bare template has no activity
 	IsAlias    Reason = "alias"      // content declared under an alias of another unit
+
+	Unsupported Reason = "unsupported" // this version of stead cannot read the declaration
 )
 
 // Report says how one declaration stands.
