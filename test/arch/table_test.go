@@ -66,6 +66,7 @@ var table = []row{
 	{ground, "mesh/server", "host/fault mesh/identity", ""},
 	{ground, "mesh", "host/fault mesh/identity", ""},
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
+	{ground, "mesh/client", "host/fault mesh/subject mesh/wire", ""},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
