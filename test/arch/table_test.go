@@ -66,6 +66,8 @@ var table = []row{
 	{ground, "mesh/server", "host/fault mesh/identity", ""},
 	{ground, "mesh", "host/fault mesh/identity", ""},
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
+	{ground, "mesh/trail", "host/fault mesh mesh/wire", "mesh/identity"},
+	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/wire", "mesh/identity"},
 	{ground, "mesh/client", "host/fault mesh/subject mesh/wire", ""},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
@@ -103,7 +105,7 @@ var outside = []foreign{
 	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
 	{"github.com/coreos/go-systemd/v22/daemon", "host", ""},
 	{"github.com/coreos/go-systemd/v22/activation", "host", ""},
-	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server", ""},
+	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server mesh/trail", "controller/state"},
 	{"go.etcd.io/bbolt", "host/ledger", ""},
 	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
 	{"go.yaml.in/yaml/v3", "host/shape cmd/stead/cli", ""},
