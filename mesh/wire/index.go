@@ -18,6 +18,10 @@ type Entry struct {
 // MaxEntries is how many declarations one node may have.
 const MaxEntries = 2000
 
+// MaxSet is how much the declarations of one node may hold together, in bytes of
+// their canonical forms.
+const MaxSet = 64 << 20
+
 // Index is what is declared for one node at one revision of mesh state. It is
 // signed as bytes; what a host keeps and answers for is in it and nowhere else.
 type Index struct {
@@ -35,7 +39,12 @@ type Index struct {
 	// Keep are names whose declaration cannot be read in mesh state, sorted: a host
 	// that holds one of them leaves it in force.
 	Keep []string `json:"keep,omitempty"`
-	// Withdrawn are those of SyncRequest.Kept that somebody withdrew, sorted.
+	// Withdrawn are those of SyncRequest.Kept that somebody withdrew after Since,
+	// sorted: whose tombstone stands at a higher revision. Since is
+	// SyncRequest.Revision when the request is of this epoch; otherwise nothing is
+	// withdrawn. So a tombstone that is older than the host's part in the epoch, or
+	// that a new epoch began with, takes nothing from a host that comes over.
+	Since     uint64   `json:"since,omitempty"`
 	Withdrawn []string `json:"withdrawn,omitempty"`
 }
 
@@ -43,7 +52,7 @@ type Index struct {
 // withdrawals of kept names are left out: two indexes of one epoch with the same
 // digest ask for the same.
 func (i Index) Digest() string {
-	i.Revision, i.Follows, i.Withdrawn = 0, nil, nil
+	i.Revision, i.Follows, i.Since, i.Withdrawn = 0, nil, 0, nil
 	text, _ := json.Marshal(i) // numbers and texts always encode
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
