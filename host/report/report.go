@@ -54,14 +54,13 @@ const (
 	Shadowed    Reason = "shadowed"   // another file wins over the declared one
 
 	// of Refused
-	IsMasked   Reason = "masked"     // the unit is masked: unmask it first
-	NoInstall  Reason = "no-install" // enabled on a unit that has nothing to enable
-	Protected  Reason = "protected"  // stead's own unit, or one that it stands on
-	OwnedBy    Reason = "conflict"   // another declaration has the unit, or runs one that this one would stop
-	ManualOnly Reason = "manual"     // RefuseManualStart= or RefuseManualStop=
-	Template   Reason = "template"   // a bare template has no activity
-	IsAlias    Reason = "alias"      // content declared under an alias of another unit
-
+	IsMasked    Reason = "masked"      // the unit is masked: unmask it first
+	NoInstall   Reason = "no-install"  // enabled on a unit that has nothing to enable
+	Protected   Reason = "protected"   // stead's own unit, or one that it stands on
+	OwnedBy     Reason = "conflict"    // another declaration has the unit, or runs one that this one would stop
+	ManualOnly  Reason = "manual"      // RefuseManualStart= or RefuseManualStop=
+	Template    Reason = "template"    // a bare template has no activity
+	IsAlias     Reason = "alias"       // content declared under an alias of another unit
 	Unsupported Reason = "unsupported" // this version of stead cannot read the declaration
 )
 
