@@ -13,6 +13,7 @@ var mayPanic = map[string]string{
 // around a tool's handler, nowhere else.
 var mayRecover = map[string]string{
 	"host/ledger/guard.go":   "the database panics over a damaged file",
+	"host/spool/spool.go":    "the database panics over a damaged file",
 	"mesh/endpoint.go":       "one call of a handler",
 	"host/reconcile/loop.go": "one turn: a defect in it costs a turn, not the host",
 }
