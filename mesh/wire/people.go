@@ -35,8 +35,11 @@ type File struct {
 type ApplyRequest struct {
 	Wire  int    `json:"wire"`
 	Files []File `json:"files"`
-	// Seen is in which state the caller last saw each name that it knows.
-	Seen map[string]Mark `json:"seen,omitempty"`
+	// Seen is in which state the caller last saw each name that it knows, in Epoch.
+	// What was seen in another epoch than that of now was not seen: generations may
+	// have gone back since.
+	Seen  map[string]Mark `json:"seen,omitempty"`
+	Epoch string          `json:"epoch,omitempty"`
 	// Force declares also what somebody else changed since it was seen.
 	Force bool `json:"force,omitempty"`
 	// Yes agrees to take many declarations from their nodes.
@@ -52,6 +55,7 @@ type WithdrawRequest struct {
 	Wire   int             `json:"wire"`
 	Names  []string        `json:"names"`
 	Seen   map[string]Mark `json:"seen,omitempty"`
+	Epoch  string          `json:"epoch,omitempty"` // of Seen
 	Force  bool            `json:"force,omitempty"`
 	Yes    bool            `json:"yes,omitempty"`
 	DryRun bool            `json:"dry_run,omitempty"`

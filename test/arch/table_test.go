@@ -25,7 +25,7 @@ var below = map[layer][]layer{
 	ground:   {words, pure, ground},
 	fakes:    {words, pure, adapters, ground},
 	assembly: {words, pure, loops, adapters, ground, assembly},
-	command:  {words, pure, assembly, command},
+	command:  {words, pure, ground, assembly, command},
 }
 
 // row is what one package may import of stead. Its tests may also import every
@@ -78,7 +78,9 @@ var table = []row{
 		"host/report host/shape host/systemd host/unit host/verify", ""},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
-	{command, "cmd/stead/cli", "host host/fault host/report host/shape host/unit", ""},
+	{command, "cmd/stead/cli", "cmd/stead/contexts host host/fault host/folder host/report host/shape host/unit " +
+		"mesh mesh/client mesh/identity mesh/subject mesh/wire", ""},
+	{command, "cmd/stead/contexts", "host/fault mesh/identity mesh/subject mesh/wire", ""},
 
 	{checks, "test/arch", "", ""},
 	{checks, "test/lab", "", ""},
@@ -113,7 +115,7 @@ var outside = []foreign{
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
-	{"golang.org/x/sys/unix", "cmd/stead host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server", "*"},
+	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server", "*"},
 	{"golang.org/x/sync", "host host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
