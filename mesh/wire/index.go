@@ -15,8 +15,14 @@ type Entry struct {
 	Size       int    `json:"size"`   // of the canonical form, in bytes
 }
 
-// MaxEntries is how many declarations one node may have.
-const MaxEntries = 2000
+// Bounds of what one node may have.
+const (
+	// MaxEntries is how many declarations.
+	MaxEntries = 2000
+	// MaxBody is how many bytes of canonical form one of them, so that a body goes
+	// into one message.
+	MaxBody = 640 << 10
+)
 
 // MaxSet is how much the declarations of one node may hold together, in bytes of
 // their canonical forms.
@@ -75,8 +81,10 @@ type SyncRequest struct {
 	Digest   string `json:"digest,omitempty"` // Index.Digest of what is held
 	Least    uint64 `json:"least,omitempty"`
 	// Kept are the names of declarations that the host keeps although no index of
-	// its epoch named them: of an epoch or a mesh before. Sorted.
-	Kept []string `json:"kept,omitempty"`
+	// its epoch named them: of an epoch or a mesh before. Sorted. KeptUIDs are their
+	// uids, in the same order.
+	Kept     []string `json:"kept,omitempty"`
+	KeptUIDs []string `json:"kept_uids,omitempty"`
 	// Trouble says why the last index was not accepted; "" when it was.
 	Trouble string `json:"trouble,omitempty"`
 	// Proof is the signed index that is held, when the answer before asked for it.

@@ -51,7 +51,8 @@ var table = []row{
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
 	{pure, "host/install", "host/fault host/unit", ""},
 	{pure, "mesh/seal", "host/fault", ""},
-	{pure, "controller/assign", "host/shape", ""},
+	{pure, "controller/assign", "host/fault host/shape mesh/wire", ""},
+	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire", ""},
 
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
 

@@ -1,0 +1,100 @@
+package assign
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Changed returns the nodes of after that would be told something else than in
+// before: sorted. It is what hints go to.
+func Changed(before, after *Placement) []string {
+	if before.state.Epoch != after.state.Epoch || !sameKeys(before.state.UnreadableDeclarations, after.state.UnreadableDeclarations) {
+		return after.nodes
+	}
+	touched := map[string]bool{}
+	for name, d := range after.state.Declarations {
+		compare(before.state.Declarations[name], d, before, after, touched)
+	}
+	for name, d := range before.state.Declarations {
+		if after.state.Declarations[name] == nil {
+			compare(d, nil, before, after, touched)
+		}
+	}
+	for _, name := range after.nodes {
+		if n, was := after.state.Nodes[name], before.state.Nodes[name]; n != was && !touched[name] && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) {
+			touched[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(touched)), func(name string) bool { return !after.lives(name) })
+}
+
+// compare notes the nodes for which is is another entry than was.
+func compare(was, is *Declaration, before, after *Placement, touched map[string]bool) {
+	if was == is {
+		return
+	}
+	var old, now []string
+	if was != nil && !was.Withdrawn {
+		old = before.NodesOf(was.Address)
+	}
+	if is != nil && !is.Withdrawn {
+		now = after.NodesOf(is.Address)
+	}
+	differ := old != nil && now != nil && !sameEntry(was, is)
+	gained, lost := Diff(old, now)
+	for _, names := range [][]string{gained, lost} {
+		for _, name := range names {
+			touched[name] = true
+		}
+	}
+	if differ {
+		for _, name := range now {
+			touched[name] = true
+		}
+	}
+}
+
+func sameEntry(a, b *Declaration) bool {
+	return a.Name == b.Name && a.UID == b.UID && a.Generation == b.Generation && a.Digest == b.Digest
+}
+
+func sameKeys(a, b map[string]string) bool {
+	return maps.EqualFunc(a, b, func(string, string) bool { return true })
+}
+
+// Diff returns the names of after that are not in before, and those of before
+// that are not in after. Both are sorted, and so are the results.
+func Diff(before, after []string) (gained, lost []string) {
+	if len(before) > 0 && len(before) == len(after) && &before[0] == &after[0] {
+		return nil, nil
+	}
+	for len(before) > 0 && len(after) > 0 {
+		switch {
+		case before[0] == after[0]:
+			before, after = before[1:], after[1:]
+		case before[0] < after[0]:
+			lost, before = append(lost, before[0]), before[1:]
+		default:
+			gained, after = append(gained, after[0]), after[1:]
+		}
+	}
+	return append(gained, after...), append(lost, before...)
+}
+
+// NewNode returns the record of a node that was not known: no labels, no account.
+func NewNode(name, by string, at time.Time) *Node {
+	return &Node{Name: name, Linger: "auto", By: by, At: at}
+}
+
+// ByAt says who did what when, for a person: "removed by operator alice on
+// 2026-11-30 at 04:12 UTC".
+func ByAt(did, by string, at time.Time) string {
+	if by != "" {
+		did += " by " + by
+	}
+	if !at.IsZero() {
+		did += at.UTC().Format(" on 2006-01-02 at 15:04 UTC")
+	}
+	return did
+}

@@ -1,0 +1,72 @@
+package assign
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"stead/host/fault"
+	"stead/mesh/wire"
+)
+
+// AnyUID is the uid of a tombstone that is meant for whatever is kept under its
+// name: somebody withdrew a name that mesh state did not hold.
+const AnyUID = "*"
+
+// Index returns what is declared for a node, and which of the declarations that
+// it keeps somebody withdrew. Nothing is said of a state that is unsound, nor to
+// a node whose record cannot be read (both failed: its labels are not known, and
+// what it has stays in force), that is not known (not_found) or was removed
+// (refused).
+func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, error) {
+	if err := p.mayTell(node); err != nil {
+		return wire.Index{}, err
+	}
+	set := p.Set(node)
+	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
+		Revision: p.state.Revision, Node: node, Entries: make([]wire.Entry, len(set)),
+		Keep:      slices.Sorted(maps.Keys(p.state.UnreadableDeclarations)),
+		Withdrawn: p.withdrawn(asked)}
+	for i, d := range set {
+		index.Entries[i] = wire.Entry{Name: d.Name, UID: d.UID, Generation: d.Generation, Digest: d.Digest, Size: len(d.Canonical)}
+	}
+	return index, nil
+}
+
+func (p *Placement) mayTell(node string) error {
+	const op = "make index"
+	n := p.state.Nodes[node]
+	switch why, unreadable := p.state.UnreadableNodes[node]; {
+	case p.state.Unsound != nil:
+		return fault.New(fault.Failed, op, node, fmt.Errorf("mesh state is not sound, and nothing is told to nodes: %w", p.state.Unsound)).
+			WithHint("mount the store that belongs to this mesh, or begin with what is left: stead controller run --begin-epoch")
+	case unreadable:
+		return fault.New(fault.Failed, op, node, errors.New("its record in mesh state cannot be read: "+why)).
+			WithHint("write it anew with its labels: stead node add " + node)
+	case n == nil:
+		return fault.New(fault.NotFound, op, node, errors.New("this mesh knows no such node")).WithHint("stead node add " + node)
+	case n.Removed:
+		return fault.New(fault.Refused, op, node, errors.New("the node was "+ByAt("removed", n.By, n.At))).WithHint("stead node add " + node)
+	}
+	return nil
+}
+
+// withdrawn returns those of the kept names whose tombstone is for them: of the
+// same uid, since a name that was withdrawn in a backup or in another mesh may be
+// another declaration's by now, or for all of that name.
+func (p *Placement) withdrawn(asked wire.SyncRequest) []string {
+	var names []string
+	for i, name := range asked.Kept {
+		d := p.state.Declarations[name]
+		if _, unreadable := p.state.UnreadableDeclarations[name]; d == nil || !d.Withdrawn || unreadable {
+			continue
+		}
+		same := len(asked.KeptUIDs) == len(asked.Kept) && d.UID != "" && d.UID == asked.KeptUIDs[i]
+		if same || d.UID == AnyUID {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

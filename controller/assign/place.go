@@ -1,0 +1,175 @@
+package assign
+
+import (
+	"maps"
+	"slices"
+)
+
+// Placement is who has what in one state, worked out once: it is made with the
+// state and kept beside it. It does not change.
+type Placement struct {
+	state    *State
+	nodes    []string       // those that are known and not removed, sorted
+	declared []*Declaration // those that are in force and readable, sorted by name
+	all      []int          // positions in declared of those for every node
+	labelled []*group
+	selector map[string]*group // by labelsKey
+	named    map[string][]int  // node → positions of those that name it
+}
+
+// group is the declarations of one selection by labels.
+type group struct {
+	labels  map[string]string
+	members []int
+	nodes   []string // that carry all of labels, sorted
+}
+
+// Place works out who has what in s.
+func Place(s *State) *Placement {
+	p := &Placement{state: s, selector: map[string]*group{}, named: map[string][]int{}}
+	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
+		if p.lives(name) {
+			p.nodes = append(p.nodes, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Declarations)) {
+		d := s.Declarations[name]
+		if _, unreadable := s.UnreadableDeclarations[name]; d.Withdrawn || unreadable {
+			continue
+		}
+		p.declared = append(p.declared, d)
+		p.file(len(p.declared)-1, d.Address)
+	}
+	p.match()
+	return p
+}
+
+// State is the state that p is of.
+func (p *Placement) State() *State { return p.state }
+
+// lives reports whether the node is known, can be read and is not removed.
+func (p *Placement) lives(node string) bool {
+	n := p.state.Nodes[node]
+	_, unreadable := p.state.UnreadableNodes[node]
+	return n != nil && !n.Removed && !unreadable
+}
+
+// file puts the declaration at position i where it is found again.
+func (p *Placement) file(i int, a Address) {
+	switch {
+	case a.All:
+		p.all = append(p.all, i)
+	case len(a.Nodes) > 0:
+		for _, node := range a.Nodes {
+			if at := p.named[node]; len(at) == 0 || at[len(at)-1] != i {
+				p.named[node] = append(at, i)
+			}
+		}
+	case len(a.Labels) > 0:
+		key := labelsKey(a.Labels)
+		g := p.selector[key]
+		if g == nil {
+			g = &group{labels: a.Labels}
+			p.selector[key] = g
+			p.labelled = append(p.labelled, g)
+		}
+		g.members = append(g.members, i)
+	}
+}
+
+// match finds the nodes of every selection. Each looks only at the nodes that
+// carry the rarest of its labels.
+func (p *Placement) match() {
+	type label struct{ key, value string }
+	carriers := map[label][]string{}
+	for _, name := range p.nodes {
+		for k, v := range p.state.Nodes[name].Labels {
+			carriers[label{k, v}] = append(carriers[label{k, v}], name)
+		}
+	}
+	for _, g := range p.labelled {
+		var few []string
+		first := true
+		for k, v := range g.labels {
+			if c := carriers[label{k, v}]; first || len(c) < len(few) {
+				few, first = c, false
+			}
+		}
+		for _, name := range few {
+			if g.holds(p.state.Nodes[name]) {
+				g.nodes = append(g.nodes, name)
+			}
+		}
+	}
+}
+
+func (g *group) holds(n *Node) bool { return Address{Labels: g.labels}.Holds(n) }
+
+// Nodes returns the names of all nodes that are known and not removed, sorted.
+// The caller does not change it.
+func (p *Placement) Nodes() []string { return p.nodes }
+
+// Declared returns what is declared, sorted by name. The caller does not change
+// it.
+func (p *Placement) Declared() []*Declaration { return p.declared }
+
+// NodesOf returns the names of the nodes that a addresses, sorted. The caller
+// does not change it.
+func (p *Placement) NodesOf(a Address) []string {
+	switch {
+	case a.All:
+		return p.nodes
+	case len(a.Nodes) > 0:
+		var there []string
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(a.Nodes))) {
+			if p.lives(name) {
+				there = append(there, name)
+			}
+		}
+		return there
+	}
+	if g := p.selector[labelsKey(a.Labels)]; g != nil {
+		return g.nodes
+	}
+	var there []string
+	for _, name := range p.nodes {
+		if a.Holds(p.state.Nodes[name]) {
+			there = append(there, name)
+		}
+	}
+	return there
+}
+
+// Set returns what is declared for a node, sorted by name; nothing for one that
+// is unknown or removed.
+func (p *Placement) Set(node string) []*Declaration {
+	if !p.lives(node) {
+		return nil
+	}
+	at := slices.Concat(p.all, p.named[node])
+	for _, g := range p.labelled {
+		if g.holds(p.state.Nodes[node]) {
+			at = append(at, g.members...)
+		}
+	}
+	slices.Sort(at)
+	set := make([]*Declaration, len(at))
+	for i, j := range at {
+		set[i] = p.declared[j]
+	}
+	return set
+}
+
+// Count returns how many declarations Set holds.
+func (p *Placement) Count(node string) int {
+	if !p.lives(node) {
+		return 0
+	}
+	n := len(p.all) + len(p.named[node])
+	for _, g := range p.labelled {
+		if g.holds(p.state.Nodes[node]) {
+			n += len(g.members)
+		}
+	}
+	return n
+}
