@@ -11,6 +11,9 @@
 // what changed. A Source owns its watches and remembers its last reading. Read
 // and Run may be called at the same time, each from one goroutine.
 //
+// Texts reads a folder or a file by the same rules and parses nothing: it is for
+// whoever sends files to be judged elsewhere.
+//
 // # Which files
 //
 // All regular files, and links to them, whose names end in .yaml or .yml, in the

@@ -44,9 +44,9 @@ func TestPlacesFollowTheRulesOfXDG(t *testing.T) {
 		env  map[string]string
 		want Options
 	}{
-		"home":     {map[string]string{"HOME": "/home/a"}, Options{"/home/a/.config/stead", "/home/a/.local/state/stead"}},
-		"set":      {map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead"}},
-		"relative": {map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "c"}, Options{"/home/a/.config/stead", "/home/a/.local/state/stead"}},
+		"home":     {map[string]string{"HOME": "/users/a"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead"}},
+		"set":      {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead"}},
+		"relative": {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "c"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead"}},
 		"no home":  {map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead"}},
 	} {
 		t.Run(name, func(t *testing.T) {
