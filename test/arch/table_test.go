@@ -54,11 +54,14 @@ var table = []row{
 	{pure, "controller/assign", "host/fault host/shape mesh/wire", ""},
 	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire", ""},
 
+	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
+
+	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
 
 	{adapters, "host/systemd", "host/fault host/unit", ""},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
-	{adapters, "host/ledger", "host/fault host/plan host/shape host/unit", ""},
+	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
 	{adapters, "host/journal", "host/fault host/unit", ""},
@@ -75,7 +78,8 @@ var table = []row{
 	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
-	{assembly, "host", "host/disk host/fault host/folder host/journal host/ledger host/plan host/reconcile " +
+	{assembly, "host/setup", "host/fault host/systemd host/unit", ""},
+	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger host/plan host/reconcile " +
 		"host/report host/shape host/systemd host/unit host/verify", ""},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
