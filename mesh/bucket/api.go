@@ -117,6 +117,7 @@ func (b *Bucket[T]) configure(ctx context.Context, s *mesh.Session, verb string,
 // stored is a message of a stream as it is read by its subject.
 type stored struct {
 	Message struct {
+		Subject  string    `json:"subject"`
 		Revision uint64    `json:"seq"`
 		Header   []byte    `json:"hdrs"`
 		Data     []byte    `json:"data"`
@@ -125,10 +126,18 @@ type stored struct {
 }
 
 func (b *Bucket[T]) last(ctx context.Context, s *mesh.Session, key string) (Entry[T], error) {
+	return b.find(ctx, s, map[string]any{"last_by_subj": b.prefix + key})
+}
+
+// find reads the message that request, one of ADR-31 of NATS, asks for.
+func (b *Bucket[T]) find(ctx context.Context, s *mesh.Session, request map[string]any) (Entry[T], error) {
 	var m stored
-	request := map[string]string{"last_by_subj": b.prefix + key}
 	if err := api(ctx, s, "STREAM.MSG.GET."+b.stream, request, &m); err != nil {
 		return Entry[T]{}, err
+	}
+	key, ours := strings.CutPrefix(m.Message.Subject, b.prefix)
+	if !ours {
+		return Entry[T]{}, fault.New(fault.Failed, "", "", fmt.Errorf("answered with a message of %q", m.Message.Subject))
 	}
 	var header nats.Header
 	if len(m.Message.Header) > 0 {

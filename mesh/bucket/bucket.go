@@ -33,6 +33,7 @@ type Options struct {
 	MaxBytes    int64 // of all values, keys, tombstones and what the server adds to them (some 200 bytes each)
 	MaxValue    int   // bytes of one value
 	Replicas    int   // 0 is one, which is what an embedded server can have
+	Existing    bool  // it must be there: Open is not_found otherwise, and makes none
 	Logger      *slog.Logger
 }
 
@@ -60,7 +61,7 @@ func Open[T any](ctx context.Context, conn *mesh.Conn, o Options, codec Codec[T]
 	info, err := b.info(ctx, s)
 	want := b.config()
 	switch {
-	case fault.Is(err, fault.NotFound):
+	case fault.Is(err, fault.NotFound) && !o.Existing:
 		info, err = b.configure(ctx, s, "CREATE", want)
 	case err == nil && len(differences(want, info.Config)) > 0:
 		info, err = b.configure(ctx, s, "UPDATE", want)

@@ -222,3 +222,45 @@ func TestTombstonesSurviveRestarts(t *testing.T) {
 		require.Equal(t, kept, e.Revision)
 	}
 }
+
+func TestValueIsFoundByItsRevision(t *testing.T) {
+	_, _, b := alone(t)
+	first, second := put(t, b, "a", 1), put(t, b, "b.c", 2)
+	e, err := b.At(t.Context(), second)
+	require.NoError(t, err)
+	require.Equal(t, "b.c", e.Key)
+	require.Equal(t, second, e.Revision)
+	require.Equal(t, thing{N: 2}, e.Value)
+	third, err := b.Delete(t.Context(), "a", thing{N: 3}, first)
+	require.NoError(t, err)
+	_, err = b.At(t.Context(), first)
+	require.Equal(t, fault.NotFound, fault.ClassOf(err), "it was written again: %v", err)
+	e, err = b.At(t.Context(), third)
+	require.NoError(t, err)
+	require.True(t, e.Deleted)
+	_, err = b.At(t.Context(), third+1)
+	require.Equal(t, fault.NotFound, fault.ClassOf(err), "%v", err)
+
+	f, err := b.Figures(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, third, f.Revision)
+	require.Equal(t, 2, f.Keys)
+	require.Positive(t, f.Bytes)
+	require.WithinDuration(t, time.Now(), f.Created, time.Minute)
+}
+
+func TestBucketThatMustBeThereIsNotMade(t *testing.T) {
+	m, c, _ := alone(t)
+	o := options()
+	o.Name, o.Existing = "other", true
+	_, err := bucket.Open(t.Context(), c, o, bucket.JSON[thing]())
+	require.Equal(t, fault.NotFound, fault.ClassOf(err), "%v", err)
+	_, err = stream(t, c).Stream(t.Context(), "KV_other")
+	require.Error(t, err)
+	o.Name = "state"
+	b, err := bucket.Open(t.Context(), m.Connect(identity.Controller, "c2"), o, bucket.JSON[thing]())
+	require.NoError(t, err)
+	require.NoError(t, stream(t, c).DeleteStream(t.Context(), "KV_state"))
+	_, err = b.Figures(t.Context())
+	require.Equal(t, fault.NotFound, fault.ClassOf(err), "%v", err)
+}

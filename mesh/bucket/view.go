@@ -100,6 +100,14 @@ func (w *Watcher[T]) Snapshot() (map[string]Entry[T], uint64, bool) {
 	return maps.Clone(v.entries), v.status.Revision, v.status.Read
 }
 
+// Entry returns what the copy has under key, a tombstone too.
+func (w *Watcher[T]) Entry(key string) (Entry[T], bool) {
+	w.view.mu.Lock()
+	defer w.view.mu.Unlock()
+	e, ok := w.view.entries[key]
+	return e, ok
+}
+
 // Reach waits until the copy holds what was written up to revision: one's own
 // write, say. It is a timeout when ctx ends before.
 func (w *Watcher[T]) Reach(ctx context.Context, revision uint64) error {

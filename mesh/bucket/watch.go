@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"stead/host/fault"
@@ -26,9 +27,10 @@ type WatchOptions struct {
 // restart of the server, a restore, or a purge by hand may delay a change and
 // never hides it. A commit becomes visible whole.
 type Watcher[T any] struct {
-	b    *Bucket[T]
-	o    WatchOptions
-	view *view[T]
+	b     *Bucket[T]
+	o     WatchOptions
+	view  *view[T]
+	again chan struct{} // capacity one
 }
 
 // NewWatcher makes a watcher, which knows nothing until Run runs.
@@ -38,7 +40,16 @@ func NewWatcher[T any](b *Bucket[T], o WatchOptions) *Watcher[T] {
 			*d = other
 		}
 	}
-	return &Watcher[T]{b: b, o: o, view: newView[T]()}
+	return &Watcher[T]{b: b, o: o, view: newView[T](), again: make(chan struct{}, 1)}
+}
+
+// Reread asks for a whole new reading, for a doubt that only the caller can have.
+// It does not block; Status().Readings rises when it was done.
+func (w *Watcher[T]) Reread() {
+	select {
+	case w.again <- struct{}{}:
+	default:
+	}
 }
 
 // errReread ends a reading of the bucket in favour of a new one.
@@ -46,8 +57,11 @@ type errReread struct{ why string }
 
 func (e errReread) Error() string { return e.why }
 
-// errTime is the one that no doubt brings about: the copy stays current.
-var errTime = errReread{"it is time"}
+// These bring no doubt of the connection about: the copy stays current.
+var (
+	errTime  = errReread{"it is time"}
+	errAsked = errReread{"its contents are doubted"}
+)
 
 // Run follows the bucket until ctx ends, and returns nil then. Whatever goes
 // wrong is in Status and in the log, and is tried again. An error means that the
@@ -68,7 +82,7 @@ func (w *Watcher[T]) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // it is what ended
 		}
 		var reread errReread
-		if !errors.Is(err, errTime) {
+		if !errors.Is(err, errTime) && !errors.Is(err, errAsked) {
 			w.view.lost(err)
 		}
 		switch {
@@ -90,6 +104,16 @@ func (w *Watcher[T]) Run(ctx context.Context) error {
 func (w *Watcher[T]) follow(ctx context.Context, s *mesh.Session) error {
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
+	ctx, end := w.interrupted(ctx)
+	defer end()
+	err := w.read(ctx, s)
+	if errors.Is(context.Cause(ctx), errAsked) {
+		return errAsked
+	}
+	return err
+}
+
+func (w *Watcher[T]) read(ctx context.Context, s *mesh.Session) error {
 	r, err := w.open(ctx, s)
 	if err != nil {
 		return err
@@ -111,6 +135,26 @@ func (w *Watcher[T]) follow(ctx context.Context, s *mesh.Session) error {
 			check = now.Add(around(w.o.Check))
 		}
 	}
+}
+
+// interrupted returns a context that ends with errAsked when a new reading is
+// asked for. What was asked before is done by the reading that begins. The caller
+// calls the function when it is done.
+func (w *Watcher[T]) interrupted(ctx context.Context) (context.Context, func()) {
+	select {
+	case <-w.again:
+	default:
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		select {
+		case <-w.again:
+			cancel(errAsked)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cancel(context.Canceled); wait.Wait() }
 }
 
 // around is d, a fifth more or less, so that many do not come at once.

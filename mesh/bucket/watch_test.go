@@ -226,6 +226,33 @@ func TestWatcherRereadsFromTimeToTime(t *testing.T) {
 	require.Empty(t, changes.Gone)
 }
 
+func TestWatcherRereadsWhenItIsAsked(t *testing.T) {
+	_, _, b := alone(t)
+	put(t, b, "a", 1)
+	w := bucket.NewWatcher(b, bucket.WatchOptions{})
+	w.Reread() // before it runs: done with the first reading
+	f := &follower{Watcher: w, t: t, have: map[string]bucket.Entry[thing]{}, check: func() {}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	f.until("the reading", func() bool { return f.Status().Readings > 0 })
+	for range 20 {
+		before := f.Status().Readings
+		f.Reread()
+		f.until("another reading", func() bool { return f.Status().Readings > before })
+		require.True(t, f.Status().Current)
+	}
+	put(t, b, "a", 2)
+	f.until("a write after that", f.is("a", 2))
+	e, ok := f.Entry("a")
+	require.True(t, ok)
+	require.Equal(t, 2, e.Value.N)
+	_, ok = f.Entry("b")
+	require.False(t, ok)
+	cancel()
+	require.NoError(t, <-done)
+}
+
 func TestQuietWatcherDoubtsNothing(t *testing.T) {
 	_, _, b := alone(t)
 	f := follow(t, b, bucket.WatchOptions{Check: time.Second})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,6 +31,44 @@ func (b *Bucket[T]) Get(ctx context.Context, key string) (Entry[T], error) {
 		return Entry[T]{}, fault.New(fault.ClassOf(err), "get", b.object(key), err)
 	}
 	return e, nil
+}
+
+// At returns the value that was written at revision. It is not_found when there
+// was none, and when its key was written again since.
+func (b *Bucket[T]) At(ctx context.Context, revision uint64) (Entry[T], error) {
+	s, err := b.conn.Current()
+	if err != nil {
+		return Entry[T]{}, err
+	}
+	e, err := b.find(ctx, s, map[string]any{"seq": revision})
+	if err == nil {
+		err = e.Err
+	}
+	if err != nil {
+		return Entry[T]{}, fault.New(fault.ClassOf(err), "get revision", b.object(strconv.FormatUint(revision, 10)), err)
+	}
+	return e, nil
+}
+
+// Figures are a bucket's own.
+type Figures struct {
+	Revision uint64 // of the last write, also of one that was overwritten
+	Keys     int    // tombstones among them
+	Bytes    int64
+	Created  time.Time
+}
+
+// Figures asks for the bucket's figures of now; not_found when it is gone.
+func (b *Bucket[T]) Figures(ctx context.Context) (Figures, error) {
+	s, err := b.conn.Current()
+	if err != nil {
+		return Figures{}, err
+	}
+	info, err := b.info(ctx, s)
+	if err != nil {
+		return Figures{}, fault.New(fault.ClassOf(err), "ask bucket", b.o.Name, err)
+	}
+	return Figures{info.State.LastSeq, int(info.State.Msgs), int64(info.State.Bytes), info.Created}, nil //nolint:gosec // counts
 }
 
 // Put writes value whatever is there, and returns its revision.

@@ -5,8 +5,8 @@
 // itself (Place) and a body, signed together with the mesh's declaration key. The
 // place holds mesh, key and revision, so a value that was copied to another key,
 // kept and put back later, or written by anybody without the key does not open.
-// Sum lets a reader tell that keys vanished: the last value of each commit holds
-// the sum of all keys and revisions as they stand after it.
+// Sum lets a reader tell that keys vanished or were exchanged: the last value of
+// each commit holds the sum of everything that stands after it.
 //
 // A signed index is bytes and a signature. The two kinds of signature are of
 // different texts, and one never passes for the other. Everything here is pure
@@ -97,14 +97,32 @@ func kind(deleted bool) string {
 	return "a value"
 }
 
-// Sum is of all keys of a state, tombstones too, and the revisions they are at.
-func Sum(revisions map[string]uint64) string {
+// Stand is what stands under one key of a state: at which revision, and the Seal
+// of the stored value. Seal is "" for the value that is to hold the sum.
+type Stand struct {
+	Revision uint64
+	Seal     string
+}
+
+// Seal returns what no two values of a mesh have in common: the signature of a
+// stored value, as it stands there.
+func Seal(stored []byte) string {
+	encoded, _, _ := bytes.Cut(stored, []byte("\n"))
+	return string(encoded)
+}
+
+// Sum is of all keys of a state, tombstones too: at which revisions they are, and
+// what stands there. So a value cannot be exchanged for one that was sealed for
+// the same place in another life of the store.
+func Sum(all map[string]Stand) string {
 	h := sha256.New()
 	var line []byte
-	for _, key := range slices.Sorted(maps.Keys(revisions)) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		line = append(line[:0], key...)
 		line = append(line, ' ')
-		line = strconv.AppendUint(line, revisions[key], 10)
+		line = strconv.AppendUint(line, all[key].Revision, 10)
+		line = append(line, ' ')
+		line = append(line, all[key].Seal...)
 		line = append(line, '\n')
 		h.Write(line)
 	}

@@ -69,11 +69,29 @@ func TestTheTwoKindsOfSignatureAreNotExchanged(t *testing.T) {
 	require.Error(t, CheckIndex(public, index, ed25519.Sign(private, append([]byte(valueDomain), index...))))
 }
 
-func TestTheSumTellsWhatVanished(t *testing.T) {
-	all := map[string]uint64{"a": 1, "b": 2, "c": 3}
+func TestTheSumTellsWhatVanishedOrWasExchanged(t *testing.T) {
+	all := map[string]Stand{"a": {1, "x"}, "b": {2, "y"}, "c": {3, ""}}
 	sum := Sum(all)
-	require.Equal(t, sum, Sum(map[string]uint64{"c": 3, "a": 1, "b": 2}))
-	for _, other := range []map[string]uint64{{}, {"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 4}, {"a": 1, "b": 2, "d": 3}, {"a": 1, "b": 2, "c": 3, "d": 4}} {
-		require.NotEqual(t, sum, Sum(other))
+	require.Equal(t, sum, Sum(map[string]Stand{"c": {3, ""}, "a": {1, "x"}, "b": {2, "y"}}))
+	for name, other := range map[string]map[string]Stand{
+		"nothing":         {},
+		"a key less":      {"a": {1, "x"}, "b": {2, "y"}},
+		"a revision":      {"a": {1, "x"}, "b": {2, "y"}, "c": {4, ""}},
+		"another key":     {"a": {1, "x"}, "b": {2, "y"}, "d": {3, ""}},
+		"a key more":      {"a": {1, "x"}, "b": {2, "y"}, "c": {3, ""}, "d": {4, ""}},
+		"exchanged":       {"a": {1, "x"}, "b": {2, "z"}, "c": {3, ""}},
+		"seals that move": {"a": {1, "y"}, "b": {2, "x"}, "c": {3, ""}},
+	} {
+		require.NotEqual(t, sum, Sum(other), name)
 	}
+}
+
+func TestTheSealIsThatOfTheWholeValue(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	one := Value(private, Place{Mesh: "m", Key: "k", Revision: 1}, []byte("body"))
+	two := Value(private, Place{Mesh: "m", Key: "k", Revision: 1}, []byte("bodies"))
+	require.Equal(t, Seal(one), Seal(bytes.Clone(one)))
+	require.NotEqual(t, Seal(one), Seal(two))
+	require.Empty(t, Seal(nil))
 }
