@@ -18,6 +18,7 @@ type folders struct {
 	list  []byte          // to list directories with
 	none  *thing          // what stands where nothing does
 	trace *trace          // of what is looked at; nil when nobody notes it
+	drawn drawing         // what is taken to stand there; nil to see the disk as it is
 }
 
 func newFolders(d *Disk) *folders {
@@ -38,6 +39,7 @@ func (f *folders) dir(p string) *dir {
 		return d
 	}
 	d := f.find(p)
+	f.drawn.into(d)
 	f.dirs[p] = d
 	if d.there() && f.dirs[d.real] == nil {
 		f.dirs[d.real] = d
@@ -128,6 +130,13 @@ func (f *folders) of(d *dir, name string, kind fs.FileMode) *thing {
 func (f *folders) through(p string) *thing {
 	t := f.at(p)
 	if t.entry.Target == "" || t.null {
+		return t
+	}
+	if f.drawn != nil {
+		if t = f.at(f.walk(p)); t.entry.Kind == plan.Link {
+			t = &thing{}
+			t.gone(unix.ELOOP)
+		}
 		return t
 	}
 	t = f.behind(p)

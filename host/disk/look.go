@@ -16,6 +16,7 @@ type look struct {
 	now    *search // the disk as it is
 	then   *search // with everything that is declared in place
 	vendor map[string][]string
+	seen   map[string]sight
 }
 
 // Look says what the disk has of each unit, in the order of qs. It fails as a
@@ -26,11 +27,7 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 	defer d.mu.Unlock()
 	f := newFolders(d)
 	defer f.close()
-	l := &look{Disk: d, now: newSearch(d, f)}
-	l.then = l.now
-	if over := l.differing(qs); len(over) > 0 {
-		l.then = l.now.with(over)
-	}
+	l := newLook(d, f, qs)
 	l.frame()
 	all := make([]plan.Disk, len(qs))
 	for i, q := range qs {
@@ -40,6 +37,15 @@ func (d *Disk) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
 		all[i] = l.answer(q)
 	}
 	return all, nil
+}
+
+func newLook(d *Disk, f *folders, qs []plan.Query) *look {
+	l := &look{Disk: d, now: newSearch(d, f), seen: d.seen}
+	l.then = l.now
+	if over := l.differing(qs); len(over) > 0 {
+		l.then = l.now.with(over)
+	}
+	return l
 }
 
 // differing returns the declared files that are not on disk as declared, by path.

@@ -61,25 +61,38 @@ func textOf(t *thing) (unit.File, error) {
 // end returns where the chain of links that begins at p ends, and whether
 // nothing is there.
 func (s *search) end(p string) (target string, gone bool) {
+	if s.drawn != nil {
+		p = s.walk(p)
+		return p, s.at(p).entry.Kind == plan.Absent && !leadsToNull(p)
+	}
 	if fd, err := s.tree.open(p, unix.O_PATH); err == nil {
 		defer unix.Close(fd)
 		if real, err := s.tree.real(fd); err == nil {
 			return real, false
 		}
 	}
+	p = s.walk(p)
+	return p, !leadsToNull(p)
+}
+
+// walk follows the chain of links that begins at p to its end.
+func (f *folders) walk(p string) string {
 	const most = 40 // as many links as the kernel follows
 	for range most {
-		t := s.at(p)
+		t := f.at(p)
 		if t.entry.Kind != plan.Link {
 			break
 		}
-		p = s.real(s.dir(path.Dir(p)), t.entry.Target)
+		p = f.real(f.dir(path.Dir(p)), t.entry.Target)
 	}
-	return p, !leadsToNull(p)
+	return p
 }
 
 // same reports whether two paths lead to one file.
 func (s *search) same(a, b string) bool {
+	if s.drawn != nil && s.walk(a) == s.walk(b) {
+		return s.at(s.walk(a)).entry.Kind != plan.Absent
+	}
 	var sta, stb unix.Stat_t
 	return s.stat(a, &sta) && s.stat(b, &stb) && sta.Dev == stb.Dev && sta.Ino == stb.Ino
 }

@@ -22,22 +22,35 @@ type sight struct {
 func (d *Disk) Snapshot(p string) (plan.Entry, []byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	t, data, err := d.standing(p)
+	if err == nil {
+		d.seen[p] = sight{t.entry, t.stamp}
+	}
+	return t.entry, data, err
+}
+
+// Peek is Snapshot for those who only want to know: what is overwritten later is
+// kept as if nobody had looked.
+func (d *Disk) Peek(p string) (plan.Entry, []byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, data, err := d.standing(p)
+	return t.entry, data, err
+}
+
+func (d *Disk) standing(p string) (*thing, []byte, error) {
 	at, err := d.tree.open(path.Dir(p), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		t := &thing{}
 		t.gone(err)
-		return t.entry, nil, failure("read", p, t.err)
+		return t, nil, failure("read", p, t.err)
 	}
 	defer unix.Close(at)
 	t, data := d.snapshot(at, path.Base(p))
 	if t.err != nil {
-		return t.entry, nil, failure("read", p, t.err)
+		return t, nil, failure("read", p, t.err)
 	}
-	if err := obstacle(p, t.entry.Kind == plan.Dir, t.entry.Kind == plan.Other); err != nil {
-		return t.entry, nil, err
-	}
-	d.seen[p] = sight{t.entry, t.stamp}
-	return t.entry, data, nil
+	return t, data, obstacle(p, t.entry.Kind == plan.Dir, t.entry.Kind == plan.Other)
 }
 
 // obstacle is the error of what is never taken away.

@@ -154,11 +154,15 @@ func (r *reader) file(t *thing, fd int) {
 	sum := sha256.Sum256(data)
 	t.entry = fileEntry(&st, hex.EncodeToString(sum[:]))
 	t.null = len(data) == 0
+	t.text = r.texts.get(sum, func() unit.File { return parse(data) })
+}
+
+// parse reads the bytes of a unit file.
+func parse(data []byte) unit.File {
 	if len(data) > maxText {
-		t.text = unit.File{Broken: fmt.Sprintf("it has %d bytes, and more than %d are not read as a unit file", len(data), maxText)}
-		return
+		return unit.File{Broken: fmt.Sprintf("it has %d bytes, and more than %d are not read as a unit file", len(data), maxText)}
 	}
-	t.text = r.texts.get(sum, func() unit.File { return unit.ParseFile(data) })
+	return unit.ParseFile(data)
 }
 
 func fileEntry(st *unix.Stat_t, digest string) plan.Entry {
