@@ -7,13 +7,34 @@ import (
 	"stead/host/unit"
 )
 
-// Check returns the problems that declarations have with each other: two of one
-// name, two of one unit (the aliases that their files ask for counted), more
-// than MaxDeclarations, and more than MaxBatch bytes of documents, which is size.
+// Check returns the problems that declarations have with each other: those of
+// CheckNames, and two of one unit (the aliases that their files ask for counted).
 // The batch is what one node is to have; a problem stands at the later place and
 // names the earlier one.
 func Check(batch []*Service, size int64) Problems {
 	c := &collector{}
+	first := c.names(batch, size)
+	units := map[unit.Name]*Service{}
+	for _, s := range batch {
+		if first[s.Name] == s {
+			claim(units, s, c)
+		}
+	}
+	return c.all()
+}
+
+// CheckNames returns the problems of a batch that is not for one node: two of one
+// name, more than MaxDeclarations, and more than MaxBatch bytes of documents,
+// which is size. A problem stands at the later place and names the earlier one.
+func CheckNames(batch []*Service, size int64) Problems {
+	c := &collector{}
+	c.names(batch, size)
+	return c.all()
+}
+
+// names judges what CheckNames does, and returns the first declaration of each
+// name.
+func (c *collector) names(batch []*Service, size int64) map[string]*Service {
 	if len(batch) > MaxDeclarations {
 		s := batch[MaxDeclarations]
 		c.add(Problem{s.Origin.File, s.Origin.Line, s.Name, fmt.Sprintf("there are %d declarations; a batch has at most %d", len(batch), MaxDeclarations), "declare fewer"})
@@ -21,7 +42,7 @@ func Check(batch []*Service, size int64) Problems {
 	if size > MaxBatch {
 		c.add(Problem{Rule: fmt.Sprintf("the documents have %d bytes; a batch has at most %d", size, MaxBatch), Cure: "declare less"})
 	}
-	names, units := map[string]*Service{}, map[unit.Name]*Service{}
+	names := map[string]*Service{}
 	for _, s := range batch {
 		if first, twice := names[s.Name]; twice {
 			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".name", fmt.Sprintf("the name %q is declared at %s too", s.Name, first.Origin), "give one of them another name, or delete it"})
@@ -29,12 +50,7 @@ func Check(batch []*Service, size int64) Problems {
 		}
 		names[s.Name] = s
 	}
-	for _, s := range batch {
-		if names[s.Name] == s {
-			claim(units, s, c)
-		}
-	}
-	return c.all()
+	return names
 }
 
 // claim takes the unit of s, and its aliases, for s.

@@ -45,6 +45,12 @@ func TestCheckFindsWhatTwoDeclarationsBothClaim(t *testing.T) {
 	}
 }
 
+func TestCheckNamesLeavesUnitsToWhoKnowsTheNodes(t *testing.T) {
+	batch := all(t, "name: a\n", "name: b\nunit: a\n", "name: a\nunit: c\n")
+	require.Equal(t, Problems{{"c.yaml", 1, "a.name", `the name "a" is declared at a.yaml:1 too`, "give one of them another name, or delete it"}}, CheckNames(batch, 0))
+	require.Len(t, Check(batch, 0), 2)
+}
+
 func TestCheckBoundsABatch(t *testing.T) {
 	var docs []string
 	for i := range MaxDeclarations + 1 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"stead/host/fault"
@@ -86,6 +87,9 @@ func FromCanonical(data []byte) (*Service, error) {
 // own, by Alias= in [Install]: sorted, without double ones. Names that depend on
 // facts of the machine, such as %H, are not among them.
 func (s *Service) Aliases() []unit.Name {
+	if !s.mentions("Alias") {
+		return nil // most do not, and reading a large file takes its time
+	}
 	var merged unit.File
 	if s.Content != nil {
 		merged = unit.ParseFile([]byte(*s.Content))
@@ -101,4 +105,17 @@ func (s *Service) Aliases() []unit.Name {
 	}
 	slices.Sort(aliases)
 	return slices.Compact(aliases)
+}
+
+// mentions reports whether word stands anywhere in the declared files.
+func (s *Service) mentions(word string) bool {
+	if s.Content != nil && strings.Contains(*s.Content, word) {
+		return true
+	}
+	for _, text := range s.DropIns {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
 }

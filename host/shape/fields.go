@@ -204,7 +204,7 @@ func fullName(s string) (n unit.Name, rule, cure string) {
 		return unit.Name(s), "", ""
 	}
 	if dot >= 0 {
-		if near := nearest(s[dot+1:], unitTypes()); near != "" {
+		if near := Nearest(s[dot+1:], unitTypes()); near != "" {
 			return "", fmt.Sprintf("%.80q has no suffix of a unit type", s), fmt.Sprintf("did you mean %.80q? otherwise write %.80q", s[:dot+1]+near, s+".service")
 		}
 	}

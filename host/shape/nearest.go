@@ -1,8 +1,8 @@
 package shape
 
-// nearest returns the word of words that word was probably meant to be, or ""
+// Nearest returns the word of words that word was probably meant to be, or ""
 // when none is near: at most two letters wrong, or one in a word of up to four.
-func nearest(word string, words []string) string {
+func Nearest(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
 	}
@@ -11,6 +11,9 @@ func nearest(word string, words []string) string {
 		least = 2
 	}
 	for _, w := range words {
+		if len(w)-len(word) >= least || len(word)-len(w) >= least {
+			continue // so many letters are missing
+		}
 		if d := distance(word, w); d < least {
 			best, least = w, d
 		}

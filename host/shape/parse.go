@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -15,6 +16,35 @@ import (
 // never panics and takes memory in proportion to data, with a bound of some
 // 40 MiB on top for the document that is being read.
 func Parse(file string, data []byte) ([]*Service, Problems) {
+	located, problems := Locate(file, data)
+	services := make([]*Service, len(located))
+	for i, l := range located {
+		services[i] = l.Service
+	}
+	return services, problems
+}
+
+// Located is a declaration and the lines on which its values stand.
+type Located struct {
+	*Service
+	lines map[string]int
+}
+
+// Line returns the line of the value at path below the declaration, such as
+// "nodes[2]" or "labels.role"; of what holds it, when there is none at path.
+func (l Located) Line(path string) int {
+	for path != "" {
+		if line, ok := l.lines[path]; ok {
+			return line
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return l.Origin.Line
+}
+
+// Locate reads as Parse does and keeps where each value stands, for whoever
+// finds a problem later.
+func Locate(file string, data []byte) ([]Located, Problems) {
 	c := &collector{}
 	if len(data) > MaxBatch {
 		c.add(Problem{File: file, Rule: fmt.Sprintf("the file has %d bytes; a batch has at most %d", len(data), MaxBatch), Cure: "declare less in one folder"})
@@ -26,7 +56,7 @@ func Parse(file string, data []byte) ([]*Service, Problems) {
 		}
 		return nil, c.all()
 	}
-	var services []*Service
+	var services []Located
 	documents := 0
 	for d := range split(data) {
 		if d.blank() {
@@ -36,7 +66,7 @@ func Parse(file string, data []byte) ([]*Service, Problems) {
 			c.add(Problem{File: file, Line: d.line, Rule: fmt.Sprintf("there are more than %d documents in the file, and the rest is not read", 2*MaxDeclarations), Cure: "declare fewer"})
 			break
 		}
-		if s := d.read(file, c); s != nil {
+		if s := d.read(file, c); s.Service != nil {
 			services = append(services, s)
 		}
 	}
@@ -44,8 +74,8 @@ func Parse(file string, data []byte) ([]*Service, Problems) {
 	return services, c.all()
 }
 
-// read reads one document; nil is an empty or an invalid one.
-func (d document) read(file string, c *collector) *Service {
+// read reads one document; an empty or an invalid one has no Service.
+func (d document) read(file string, c *collector) Located {
 	bad := d.measure()
 	var root *yaml.Node
 	if bad == nil {
@@ -54,14 +84,14 @@ func (d document) read(file string, c *collector) *Service {
 	switch {
 	case bad != nil:
 		c.add(Problem{file, d.line - 1 + bad.line, "", bad.rule, bad.cure})
-		return nil
+		return Located{}
 	case root == nil || root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" && root.Anchor == "":
-		return nil
+		return Located{}
 	}
 	r := newReading(file, d.line-2, c)
 	r.root(root)
 	if r.problems > 0 {
-		return nil
+		return Located{}
 	}
-	return &r.service
+	return Located{&r.service, r.lines}
 }

@@ -164,6 +164,44 @@ func TestFormatNamesFilesWhereThereAreSeveral(t *testing.T) {
 	require.Equal(t, "2 problems: a.yaml:3: web.unit: it is bad; mend it; b/c.yaml: it cannot be read", p.Error())
 }
 
+func TestFormatNamesNoFileWhereThereIsNone(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Problems{{Path: "wbe", Rule: "it is not declared"}}.Format(&b, "nothing was withdrawn"))
+	require.Equal(t, "1 problem, nothing was withdrawn\n  wbe  it is not declared\n", b.String())
+	b.Reset()
+	require.NoError(t, Problems{{Rule: "it is too large"}, {"a.yaml", 3, "web", "it is bad", ""}}.Format(&b, "nothing was applied"))
+	require.Equal(t, "2 problems in a.yaml, nothing was applied\n               it is too large\n  line 3  web  it is bad\n", b.String())
+}
+
+func TestLocateKnowsTheLineOfEachValue(t *testing.T) {
+	located, problems := Locate("f", []byte(lines(
+		"# a comment",
+		"shape: service",
+		"name: web",
+		"nodes:",
+		"  - web1",
+		"",
+		"  - web2",
+		"dropins:",
+		"  10-x.conf: |",
+		"    [Unit]",
+		"---",
+		"shape: service",
+		"name: db",
+		"labels: {role: db,",
+		"  zone: a}",
+		"ensure: running",
+	)))
+	require.Empty(t, problems)
+	require.Len(t, located, 2)
+	for path, want := range map[string]int{"": 2, "nodes": 5, "nodes[0]": 5, "nodes[1]": 7, "nodes[2]": 5, "dropins.10-x.conf": 9, "dropins.20-y.conf": 9, "labels.role": 2, "unit": 2, "name": 3} {
+		require.Equal(t, want, located[0].Line(path), path)
+	}
+	for path, want := range map[string]int{"": 12, "labels": 14, "labels.role": 14, "labels.zone": 15, "all": 12} {
+		require.Equal(t, want, located[1].Line(path), path)
+	}
+}
+
 func TestProblemsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(head + "ensure: running\n")

@@ -84,7 +84,10 @@ func (p Problems) count() string {
 func (p Problems) Format(w io.Writer, consequence string) error {
 	var b strings.Builder
 	file, single := p.file()
-	fmt.Fprintf(&b, "%s in %s", p.count(), file)
+	b.WriteString(p.count())
+	if file != "" {
+		b.WriteString(" in " + file)
+	}
 	if consequence != "" {
 		b.WriteString(", " + consequence)
 	}
@@ -110,14 +113,18 @@ func (p Problems) Format(w io.Writer, consequence string) error {
 	return err
 }
 
-// file returns what the head line names, and whether all problems are of it.
+// file returns what the head line names, and whether all problems that are of a
+// file are of that one.
 func (p Problems) file() (string, bool) {
 	files := map[string]bool{}
+	name := ""
 	for _, one := range p {
-		files[one.File] = true
+		if one.File != "" {
+			name, files[one.File] = one.File, true
+		}
 	}
-	if len(files) == 1 {
-		return p[0].File, true
+	if len(files) <= 1 {
+		return name, true
 	}
 	return strconv.Itoa(len(files)) + " files", false
 }

@@ -112,7 +112,7 @@ func (r *reading) unknown(fields []field, key *yaml.Node) {
 		known[i] = f.Name
 	}
 	cure := "the fields are " + strings.Join(known, ", ")
-	near := nearest(strings.ToLower(key.Value), append(known, laterFields()...))
+	near := Nearest(strings.ToLower(key.Value), append(known, laterFields()...))
 	if _, notYet := later(near); notYet {
 		cure = fmt.Sprintf("did you mean %s? version %d of the service shape does not have it", near, ServiceVersion)
 	} else if near != "" {

@@ -140,7 +140,7 @@ func word(j judge, path, value string, words []string) {
 		return
 	}
 	cure := "write " + strings.Join(words, " or ")
-	if near := nearest(strings.ToLower(value), words); near != "" {
+	if near := Nearest(strings.ToLower(value), words); near != "" {
 		cure = "did you mean " + near + "?"
 	}
 	j.fail(path, fmt.Sprintf("%.60q is no value of this field", value), cure)
@@ -191,15 +191,17 @@ func (j judge) labels() {
 	const cure = "use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends"
 	for _, key := range slices.Sorted(maps.Keys(j.Labels)) {
 		path := "labels." + printable(key)
-		if !labelWord(key) {
+		if !LabelWord(key) {
 			j.fail(path, fmt.Sprintf("%.80q is no key of a label", key), cure)
-		} else if value := j.Labels[key]; !labelWord(value) {
+		} else if value := j.Labels[key]; !LabelWord(value) {
 			j.fail(path, fmt.Sprintf("%.80q is no value of a label", value), cure)
 		}
 	}
 }
 
-func labelWord(s string) bool {
+// LabelWord reports whether s can be the key or the value of a label: 1 to 63
+// letters, digits, -, _ and ., with a letter or digit at both ends.
+func LabelWord(s string) bool {
 	const ends = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	if s == "" || len(s) > maxLabel || strings.Trim(s, ends+"-_.") != "" {
 		return false

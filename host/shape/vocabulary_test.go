@@ -54,6 +54,6 @@ func TestVocabularyIsWhatIsRead(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"ensure", "enabled", "unit", "all"}
 	for given, want := range map[string]string{"ensrue": "ensure", "enable": "enabled", "uni": "unit", "al": "all", "foo": "", "nodes": "", "unti": "unit", "u": "", "": "", strings.Repeat("a", 100): ""} {
-		require.Equal(t, want, nearest(given, words), given)
+		require.Equal(t, want, Nearest(given, words), given)
 	}
 }
