@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/folder"
 	"stead/host/ledger"
@@ -54,7 +55,7 @@ type keeper struct {
 // held is an accepted declaration. Its service is nil when what was accepted
 // cannot be read by this version: the unit is not given back for that.
 type held struct {
-	id      ledger.Identity
+	id      accept.Identity
 	service *shape.Service
 	why     string // it cannot be read
 }
@@ -233,7 +234,7 @@ func (k *keeper) identify(s *shape.Service) (held, bool) {
 	if known && old.id.Digest == digest {
 		return held{id: old.id, service: s}, false
 	}
-	id := ledger.Identity{UID: old.id.UID, Name: s.Name, Generation: old.id.Generation + 1, Digest: digest, Body: s.Canonical()}
+	id := accept.Identity{UID: old.id.UID, Name: s.Name, Generation: old.id.Generation + 1, Digest: digest, Body: s.Canonical()}
 	if !known {
 		id.UID = newUID()
 	}

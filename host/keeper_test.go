@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/accept"
 	"stead/host/ledger"
 	"stead/host/reconcile"
 )
@@ -188,7 +189,7 @@ func TestANewNameForAUnitNeedNotWait(t *testing.T) {
 
 func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 	d := newDesk(t)
-	require.NoError(t, d.book.Commit(ledger.Tx{Put: []ledger.Identity{{UID: "u", Name: "old", Generation: 4, Digest: "d", Body: []byte(`{"from":"a later version"}`)}}}))
+	require.NoError(t, d.book.Commit(ledger.Tx{Put: []accept.Identity{{UID: "u", Name: "old", Generation: 4, Digest: "d", Body: []byte(`{"from":"a later version"}`)}}}))
 	d.restart()
 	require.Empty(t, d.last.Declared)
 	require.Len(t, d.last.Leave, 1)

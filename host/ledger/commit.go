@@ -9,22 +9,31 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/plan"
 )
 
 // Tx is a change of the ledger. Within it deletions come before what is put.
 type Tx struct {
-	Put    []Identity // declarations, by their Name
-	Delete []string   // names of declarations
+	Put    []accept.Identity // declarations, by their Name
+	Delete []string          // names of declarations
+	Held   *accept.Held      // the index accepted from a mesh; nil leaves that which is held
 	Record plan.Record
 }
 
 // Empty reports whether tx changes nothing.
-func (tx Tx) Empty() bool { return len(tx.Put) == 0 && len(tx.Delete) == 0 && tx.Record.Empty() }
+func (tx Tx) Empty() bool {
+	return len(tx.Put) == 0 && len(tx.Delete) == 0 && tx.Held == nil && tx.Record.Empty()
+}
 
 // Record commits r alone.
 func (l *Ledger) Record(r plan.Record) error { return l.Commit(Tx{Record: r}) }
+
+// Accept commits what was accepted from a mesh.
+func (l *Ledger) Accept(c accept.Change) error {
+	return l.Commit(Tx{Put: c.Put, Delete: c.Delete, Held: c.Held})
+}
 
 // Commit makes tx durable in one transaction. An empty one does nothing and
 // touches no disk.
@@ -64,7 +73,10 @@ func declarations(b *bolt.Tx, tx Tx) error {
 			return fmt.Errorf("declaration %q: %w", id.Name, err)
 		}
 	}
-	return nil
+	if tx.Held == nil {
+		return nil
+	}
+	return put(b.Bucket(meshBucket), heldKey, tx.Held)
 }
 
 func (l *Ledger) record(b *bolt.Tx, r plan.Record) error {

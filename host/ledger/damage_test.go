@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
+	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/plan"
 	"stead/host/unit"
@@ -24,7 +25,7 @@ func sample(t *testing.T) ([]byte, State) {
 	l := openAt(t, path)
 	r := thousand("some bytes of what stood there ")
 	r.Put = r.Put[:60]
-	require.NoError(t, l.Commit(Tx{Put: []Identity{{Name: "web", Body: []byte("{}")}}, Record: r}))
+	require.NoError(t, l.Commit(Tx{Put: []accept.Identity{{Name: "web", Body: []byte("{}")}}, Record: r}))
 	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Delete: []unit.Name{"unit-7.service"}}))
 	s, err := l.Load()
 	require.NoError(t, err)

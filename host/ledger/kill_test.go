@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/accept"
 	"stead/host/plan"
 	"stead/host/unit"
 )
@@ -46,7 +47,7 @@ func numbered(n uint64) Tx {
 		m.Generation = n
 		r.Put = append(r.Put, m)
 	}
-	return Tx{Put: []Identity{{Name: "n", Generation: n}}, Record: r}
+	return Tx{Put: []accept.Identity{{Name: "n", Generation: n}}, Record: r}
 }
 
 func TestKilledHostLosesNoAcknowledgedCommit(t *testing.T) {

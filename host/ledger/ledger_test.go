@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/plan"
 	"stead/host/unit"
@@ -19,10 +20,11 @@ import (
 func TestReopenedLedgerHoldsWhatWasCommitted(t *testing.T) {
 	path := newPath(t)
 	l := openAt(t, path)
-	web := Identity{UID: "u1", Name: "web", Generation: 2, Digest: "abc", Body: []byte(`{"name":"web"}`)}
-	gone := Identity{UID: "u2", Name: "gone", Generation: 9, Withdrawn: true}
+	web := accept.Identity{UID: "u1", Name: "web", Generation: 2, Digest: "abc", Body: []byte(`{"name":"web"}`)}
+	meshed := accept.Identity{UID: "u2", Name: "meshed", Generation: 9, Epoch: "e", Kept: true}
+	held := &accept.Held{Index: []byte("{}"), Signature: []byte("s"), At: time.Unix(7, 0).UTC()}
 	a, b := memory("a.service", "old a"), memory("b.service", "")
-	require.NoError(t, l.Commit(Tx{Put: []Identity{web, gone, {Name: "brief"}}, Record: plan.Record{Scope: unit.System,
+	require.NoError(t, l.Commit(Tx{Put: []accept.Identity{web, meshed, {Name: "brief"}}, Held: held, Record: plan.Record{Scope: unit.System,
 		Put: []plan.Memory{a, b, memory("c.service", "")}, Blobs: blobs("old a"),
 		Manager: &plan.Manager{OwesReload: true, Boot: "boot", Made: []string{"/etc/systemd/system/a.service.d"}}}}))
 	require.NoError(t, l.Commit(Tx{Delete: []string{"brief"}}))
@@ -33,7 +35,8 @@ func TestReopenedLedgerHoldsWhatWasCommitted(t *testing.T) {
 	s, err := l.Load()
 	require.NoError(t, err)
 	want := State{
-		Declarations: map[string]Identity{"web": web, "gone": gone},
+		Declarations: map[string]accept.Identity{"web": web, "meshed": meshed},
+		Held:         held,
 		Units:        map[Key]plan.Memory{{unit.System, "a.service"}: a, {unit.System, "b.service"}: b},
 		Managers:     map[unit.Scope]plan.Manager{unit.System: {OwesReload: true, Boot: "boot", Made: []string{"/etc/systemd/system/a.service.d"}}},
 	}

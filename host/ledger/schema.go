@@ -12,30 +12,33 @@ import (
 
 // Schema is the version of the ledger's form that this stead writes. It reads
 // the version before it too, and rewrites that at Open.
-const Schema = 1
+//
+// Version 2 knows from where a declaration came: from a folder, or from an epoch of
+// a mesh. A host of version 1 would take those of a mesh for its folder's, and
+// give them back because they are not in it.
+const Schema = 2
 
 // buckets of the file.
 var (
 	metaBucket         = []byte("meta")         // "schema" → version, decimal
-	declarationsBucket = []byte("declarations") // name → Identity
+	declarationsBucket = []byte("declarations") // name → accept.Identity
+	meshBucket         = []byte("mesh")         // "held" → accept.Held
 	unitsBucket        = []byte("units")        // scope/unit → plan.Memory
 	blobsBucket        = []byte("blobs")        // digest → bytes
 	refsBucket         = []byte("refs")         // digest/scope/unit → nothing: which Memory.Found needs the blob
 	managersBucket     = []byte("managers")     // scope → plan.Manager
 
 	schemaKey = []byte("schema")
+	heldKey   = []byte("held")
 )
 
 func allBuckets() [][]byte {
-	return [][]byte{metaBucket, declarationsBucket, unitsBucket, blobsBucket, refsBucket, managersBucket}
+	return [][]byte{metaBucket, declarationsBucket, meshBucket, unitsBucket, blobsBucket, refsBucket, managersBucket}
 }
 
-// migrate turns a file of version Schema-1 into one of Schema. Version 0 is
-// that of a file with a stamp and nothing to change.
-func migrate(*bolt.Tx) error { return nil }
-
 // upgrade brings a file of the version before to Schema in one transaction, and
-// refuses any other.
+// refuses any other. What version 1 holds came from a folder, and reads so as it
+// is; only the bucket of the mesh is new.
 func (l *Ledger) upgrade() error {
 	found, err := l.version()
 	if err != nil || found == Schema {
@@ -52,9 +55,6 @@ func (l *Ledger) upgrade() error {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
 				return err
 			}
-		}
-		if err := migrate(tx); err != nil {
-			return err
 		}
 		return tx.Bucket(metaBucket).Put(schemaKey, []byte(strconv.Itoa(Schema)))
 	})

@@ -38,7 +38,7 @@ func TestLedgerOfANewerSteadIsRefusedByName(t *testing.T) {
 	path := stamp(t, "7")
 	_, err := Open(Options{Path: path})
 	require.Equal(t, fault.Unsupported, fault.ClassOf(err))
-	require.EqualError(t, err, "open ledger: "+path+": its schema is 7 and this stead reads 0 to 1: a newer stead wrote it")
+	require.EqualError(t, err, "open ledger: "+path+": its schema is 7 and this stead reads 1 to 2: a newer stead wrote it")
 	var e *fault.Error
 	require.ErrorAs(t, err, &e)
 	require.Contains(t, e.Hint, "install a stead that reads ledger schema 7")

@@ -8,19 +8,10 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"stead/host/accept"
 	"stead/host/plan"
 	"stead/host/unit"
 )
-
-// Identity is a declaration as it was last accepted.
-type Identity struct {
-	UID        string `json:"uid"`
-	Name       string `json:"name"`
-	Generation uint64 `json:"generation"`
-	Digest     string `json:"digest"`              // of Body
-	Body       []byte `json:"body"`                // canonical form
-	Withdrawn  bool   `json:"withdrawn,omitempty"` // explicitly; its units are being given back
-}
 
 // Key names a unit: a manager is always of a scope.
 type Key struct {
@@ -33,7 +24,8 @@ func (k Key) bytes() []byte { return []byte(string(k.Scope) + "/" + string(k.Uni
 // State is all that a ledger holds, but for the blobs. Its maps are the
 // caller's and never nil.
 type State struct {
-	Declarations map[string]Identity // by name
+	Declarations map[string]accept.Identity // by name
+	Held         *accept.Held               // the index last accepted from a mesh; nil before the first
 	Units        map[Key]plan.Memory
 	Managers     map[unit.Scope]plan.Manager
 }
@@ -53,7 +45,7 @@ func (s State) Memories(scope unit.Scope) []plan.Memory {
 // is known to who committed it.
 func (l *Ledger) Load() (State, error) {
 	s := State{
-		Declarations: make(map[string]Identity),
+		Declarations: make(map[string]accept.Identity),
 		Units:        make(map[Key]plan.Memory),
 		Managers:     make(map[unit.Scope]plan.Manager),
 	}
@@ -65,10 +57,17 @@ func (l *Ledger) Load() (State, error) {
 				return err
 			}
 			err := l.each(tx, declarationsBucket, func(key string, data []byte) error {
-				var id Identity
+				var id accept.Identity
 				err := json.Unmarshal(data, &id)
 				s.Declarations[key] = id
 				return err
+			})
+			if err != nil {
+				return err
+			}
+			err = l.each(tx, meshBucket, func(_ string, data []byte) error {
+				s.Held = new(accept.Held)
+				return json.Unmarshal(data, s.Held)
 			})
 			if err != nil {
 				return err

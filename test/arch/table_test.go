@@ -51,10 +51,9 @@ var table = []row{
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
 	{pure, "host/install", "host/fault host/unit", ""},
 	{pure, "mesh/seal", "host/fault", ""},
+	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
 	{pure, "controller/assign", "host/fault host/shape mesh/wire", ""},
 	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire", ""},
-
-	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
