@@ -10,10 +10,6 @@ import (
 	"stead/mesh/wire"
 )
 
-// AnyUID is the uid of a tombstone that is meant for whatever is kept under its
-// name: somebody withdrew a name that mesh state did not hold.
-const AnyUID = "*"
-
 // Index returns what is declared for a node, and which of the declarations that
 // it keeps somebody withdrew. Nothing is said of a state that is unsound, nor to
 // a node whose record cannot be read (both failed: its labels are not known, and
@@ -26,8 +22,8 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	set := p.Set(node)
 	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
 		Revision: p.state.Revision, Node: node, Entries: make([]wire.Entry, len(set)),
-		Keep:      slices.Sorted(maps.Keys(p.state.UnreadableDeclarations)),
-		Withdrawn: p.withdrawn(asked)}
+		Keep: slices.Sorted(maps.Keys(p.state.UnreadableDeclarations))}
+	p.withdraw(&index, asked)
 	for i, d := range set {
 		index.Entries[i] = wire.Entry{Name: d.Name, UID: d.UID, Generation: d.Generation, Digest: d.Digest, Size: len(d.Canonical)}
 	}
@@ -52,21 +48,27 @@ func (p *Placement) mayTell(node string) error {
 	return nil
 }
 
-// withdrawn returns those of the kept names whose tombstone is for them: of the
-// same uid, since a name that was withdrawn in a backup or in another mesh may be
-// another declaration's by now, or for all of that name.
-func (p *Placement) withdrawn(asked wire.SyncRequest) []string {
-	var names []string
+// withdraw names those of the kept declarations whose tombstone is for them: of
+// the same uid, since a name that was withdrawn in a backup or in another mesh may
+// be another declaration's by now, or for all of that name and newer than what the
+// node holds.
+func (p *Placement) withdraw(index *wire.Index, asked wire.SyncRequest) {
+	if len(asked.KeptUIDs) != len(asked.Kept) || !slices.IsSorted(asked.Kept) {
+		return
+	}
+	ours := asked.Mesh == p.state.Mesh && asked.Epoch == p.state.Epoch
+	if ours {
+		index.Since = asked.Revision
+	}
 	for i, name := range asked.Kept {
 		d := p.state.Declarations[name]
 		if _, unreadable := p.state.UnreadableDeclarations[name]; d == nil || !d.Withdrawn || unreadable {
 			continue
 		}
-		same := len(asked.KeptUIDs) == len(asked.Kept) && d.UID != "" && d.UID == asked.KeptUIDs[i]
-		if same || d.UID == AnyUID {
-			names = append(names, name)
+		same := d.UID != "" && d.UID == asked.KeptUIDs[i]
+		if same || d.UID == wire.AnyUID && ours && d.Revision > index.Since {
+			index.Withdrawn = append(index.Withdrawn, name)
+			index.WithdrawnUIDs = append(index.WithdrawnUIDs, d.UID)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -129,7 +129,7 @@ func Cure(name string) string {
 	return fmt.Sprintf("declare %s again, or: stead withdraw %s", name, name)
 }
 
-// maxKept bounds the kept names of one request, in bytes, so that it fits into a
+// maxKept bounds the kept names and uids of one request, in bytes, so that it fits into a
 // message beside a proof. Those beyond it are asked for when others are gone.
 const maxKept = 128 << 10
 
@@ -142,10 +142,11 @@ func (h Holding) Request(t Trust) wire.SyncRequest {
 	}
 	size := 0
 	for _, name := range h.Kept(t.Mesh) {
-		if size += len(name) + 3; size > maxKept {
+		if size += len(name) + len(h.Declarations[name].UID) + 6; size > maxKept {
 			break
 		}
 		r.Kept = append(r.Kept, name)
+		r.KeptUIDs = append(r.KeptUIDs, h.Declarations[name].UID)
 	}
 	return r
 }

@@ -69,8 +69,8 @@ func lineage(held *wire.Index, index wire.Index) error {
 }
 
 // withdrawn are the names that index ends: those of its own epoch that it no
-// longer has, and of the others those that somebody withdrew since the index that
-// is held. The first index of an epoch ends nothing.
+// longer has, and of the others those that somebody withdrew by name. The first
+// index of an epoch ends nothing.
 func withdrawn(held *wire.Index, h Holding, index wire.Index) []string {
 	if held == nil || held.Epoch != index.Epoch {
 		return nil
@@ -82,9 +82,16 @@ func withdrawn(held *wire.Index, h Holding, index wire.Index) []string {
 	for _, name := range index.Keep {
 		stays[name] = true
 	}
+	ends := make(map[string]string, len(index.Withdrawn)) // name → uid of its tombstone
+	for i, name := range index.Withdrawn {
+		if i < len(index.WithdrawnUIDs) {
+			ends[name] = index.WithdrawnUIDs[i]
+		}
+	}
 	var gone []string
 	for name, id := range h.Declarations {
-		explicit := index.Since >= held.Revision && slices.Contains(index.Withdrawn, name)
+		uid, ended := ends[name]
+		explicit := ended && (uid == id.UID || uid == wire.AnyUID && index.Since >= held.Revision)
 		if !stays[name] && (id.Of(index.Epoch) || explicit) {
 			gone = append(gone, name)
 		}

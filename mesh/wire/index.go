@@ -45,20 +45,26 @@ type Index struct {
 	// Keep are names whose declaration cannot be read in mesh state, sorted: a host
 	// that holds one of them leaves it in force.
 	Keep []string `json:"keep,omitempty"`
-	// Withdrawn are those of SyncRequest.Kept that somebody withdrew after Since,
-	// sorted: whose tombstone stands at a higher revision. Since is
-	// SyncRequest.Revision when the request is of this epoch; otherwise nothing is
-	// withdrawn. So a tombstone that is older than the host's part in the epoch, or
-	// that a new epoch began with, takes nothing from a host that comes over.
-	Since     uint64   `json:"since,omitempty"`
-	Withdrawn []string `json:"withdrawn,omitempty"`
+	// Withdrawn are those of SyncRequest.Kept that somebody withdrew, sorted, and
+	// WithdrawnUIDs the uids of their tombstones, in the same order. A host withdraws
+	// what it keeps under the same uid. AnyUID stands for whatever is kept under the
+	// name: such a tombstone is told of only when it is newer than Since, which is
+	// SyncRequest.Revision of a request of this epoch. So one of long ago takes
+	// nothing from a host that comes over later.
+	Withdrawn     []string `json:"withdrawn,omitempty"`
+	WithdrawnUIDs []string `json:"withdrawn_uids,omitempty"`
+	Since         uint64   `json:"since,omitempty"`
 }
+
+// AnyUID is the uid of a tombstone that is meant for whatever is kept under its
+// name: somebody withdrew a name that mesh state did not hold.
+const AnyUID = "*"
 
 // Digest is of everything that an index declares; revision, lineage and
 // withdrawals of kept names are left out: two indexes of one epoch with the same
 // digest ask for the same.
 func (i Index) Digest() string {
-	i.Revision, i.Follows, i.Since, i.Withdrawn = 0, nil, 0, nil
+	i.Revision, i.Follows, i.Withdrawn, i.WithdrawnUIDs, i.Since = 0, nil, nil, nil, 0
 	text, _ := json.Marshal(i) // numbers and texts always encode
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
