@@ -56,6 +56,7 @@ var table = []row{
 	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire", ""},
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
+	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
 
 	{adapters, "host/systemd", "host/fault host/unit", ""},
@@ -120,7 +121,7 @@ var outside = []foreign{
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
 	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server", "*"},
-	{"golang.org/x/sync", "host host/reconcile", "*"},
+	{"golang.org/x/sync", "host host/outbox host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
 	{"github.com/stretchr/testify", "host/systemd/systemdtest mesh/meshtest", "*"},
