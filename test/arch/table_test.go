@@ -82,6 +82,9 @@ var table = []row{
 	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger host/plan host/reconcile " +
 		"host/report host/shape host/systemd host/unit host/verify", ""},
 
+	{assembly, "controller", "controller/admit controller/assign controller/state host/fault host/report host/shape " +
+		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire", "mesh/client"},
+
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "cmd/stead/contexts host host/fault host/folder host/report host/shape host/unit " +
 		"mesh mesh/client mesh/identity mesh/subject mesh/wire", ""},
@@ -111,7 +114,7 @@ type foreign struct {
 var outside = []foreign{
 	{"github.com/godbus/dbus/v5", "host/systemd host/systemd/systemdtest", ""},
 	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
-	{"github.com/coreos/go-systemd/v22/daemon", "host", ""},
+	{"github.com/coreos/go-systemd/v22/daemon", "controller host", ""},
 	{"github.com/coreos/go-systemd/v22/activation", "host", ""},
 	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server mesh/trail", "controller/state"},
 	{"go.etcd.io/bbolt", "host/ledger host/spool", ""},

@@ -1,0 +1,228 @@
+// Package controller assembles the process that owns mesh state: the mesh
+// folder, the NATS server that comes with it, a connection of its own, the copy
+// of mesh state, and the services that nodes and people ask.
+//
+// New checks and starts nothing; Run blocks until its context ends, and stops in
+// reverse order what it started. Ready is closed when nodes and people are
+// answered. What is decided is decided by pure packages (controller/assign,
+// controller/admit) on a state that was read; what is written goes through
+// controller/state, where every commit expects the state that it was decided on.
+// So any number of controllers answer side by side, each call by whichever takes
+// it, and nothing that must not be lost is in the memory of one.
+//
+// The mesh folder holds keys (mesh/identity), store (JetStream's files), and
+// epoch.json, which says which state this controller saw last.
+//
+// Errors of Run are those after which a controller cannot go on: the folder is
+// another's or not to be read, the store is not the one that this controller
+// knows, the address is taken. Each names its cure.
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"stead/controller/state"
+	"stead/host/fault"
+	"stead/mesh"
+	"stead/mesh/identity"
+	"stead/mesh/subject"
+	"stead/mesh/trail"
+)
+
+const (
+	// DefaultListen is where the NATS server listens.
+	DefaultListen = "0.0.0.0:4222"
+	// DefaultDir is the mesh folder of the unit file's state directory.
+	DefaultDir = "/var/lib/stead-controller"
+	// DefaultStore is the bound of JetStream's files, in bytes.
+	DefaultStore = 4 << 30
+)
+
+// Options are what a Controller is made of. Dir and Logger must be given.
+type Options struct {
+	Dir  string // the mesh folder; made when it is missing, its parent must exist
+	Name string // of this controller, a DNS label; default: of the machine
+	// Listen is HOST:PORT of the NATS server; port 0 takes a free one.
+	Listen string
+	// Hosts are the DNS names and IP addresses under which nodes and people reach
+	// the server: its certificate is for them, URLs are made of them. Default: the
+	// machine's name and addresses.
+	Hosts []string
+	// Servers are tls://HOST:PORT of NATS servers of this mesh that run already;
+	// with them the controller runs none, and Listen and Hosts are not looked at.
+	Servers []string
+	// BeginEpoch begins a new epoch when the store is not the one that this
+	// controller knows, or is not sound.
+	BeginEpoch bool
+	MaxStore   int64  // default DefaultStore
+	Version    string // of stead
+	Logger     *slog.Logger
+}
+
+// Controller is one controller. Make it with New and run it once.
+type Controller struct {
+	o     Options
+	log   *slog.Logger
+	ready chan struct{}
+
+	mu   sync.Mutex
+	urls []string
+}
+
+// New checks the options. It makes and starts nothing.
+func New(o Options) (*Controller, error) {
+	if o.Dir == "" || o.Logger == nil {
+		return nil, fault.New(fault.Internal, "make controller", "", errors.New("folder and logger are required"))
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "mesh folder", o.Dir, err)
+	}
+	o.Dir = dir
+	if o.Name == "" {
+		o.Name = machineName()
+	}
+	if err := subject.CheckLabel("controller", o.Name); err != nil {
+		return nil, err
+	}
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	if o.MaxStore == 0 {
+		o.MaxStore = DefaultStore
+	}
+	if o.Version == "" {
+		o.Version = "0.0.0"
+	}
+	if len(o.Servers) == 0 {
+		if o.Hosts, err = hosts(o.Hosts); err != nil {
+			return nil, err
+		}
+	}
+	return &Controller{o: o, log: o.Logger, ready: make(chan struct{})}, nil
+}
+
+// KeysDir is where a mesh folder has the keys of the mesh.
+func KeysDir(dir string) string { return filepath.Join(dir, "keys") }
+
+// Ready is closed when the controller answers.
+func (c *Controller) Ready() <-chan struct{} { return c.ready }
+
+// URLs are where nodes and people reach the mesh, the port that the server was
+// given included; none before Ready.
+func (c *Controller) URLs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.urls
+}
+
+// Run answers until ctx ends, and returns nil then.
+func (c *Controller) Run(ctx context.Context) error {
+	keys, err := openKeys(c.o.Dir, time.Now())
+	if err != nil {
+		return err
+	}
+	r := newRun(ctx, c.log)
+	err = c.start(r, keys)
+	if err == nil {
+		close(c.ready)
+		tellReady()
+		c.log.Info("ready", "mesh", keys.ID(), "controller", c.o.Name, "urls", c.URLs())
+		<-r.ctx.Done()
+	}
+	tellStopping()
+	return r.end(err)
+}
+
+// start brings everything up, one on another.
+func (c *Controller) start(r *run, keys *identity.Mesh) error {
+	urls, err := c.serve(r, keys)
+	if err != nil {
+		return err
+	}
+	if err := writeServers(c.o.Dir, c.URLs()); err != nil {
+		return err
+	}
+	conn, err := c.connect(r, keys, urls)
+	if err != nil {
+		return err
+	}
+	store, audit, err := c.open(r, keys, conn)
+	if err != nil {
+		return err
+	}
+	r.begin("mesh state", store.Run)
+	d := newDesk(c.o, keys, conn, store, audit)
+	r.begin("audit", d.audit.run)
+	d.audit.catchUp(r.ctx, store.Now(), d.now())
+	service, err := mesh.NewService(conn, mesh.ServiceOptions{
+		Name: "controller", Version: c.o.Version, Endpoints: d.endpoints(), Drain: drainFor, Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	r.begin("service", service.Run)
+	select {
+	case <-service.Ready():
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+	r.begin("watchdog", func(ctx context.Context) error { return feed(ctx, conn, len(c.o.Servers) == 0) })
+	return nil
+}
+
+// open reads mesh state. A NATS server that is somebody else's may not have
+// what it needs yet: that is waited for.
+func (c *Controller) open(r *run, keys *identity.Mesh, conn *mesh.Conn) (*state.Store, *trail.Trail, error) {
+	for {
+		store, audit, err := c.openOnce(r.ctx, keys, conn)
+		if err == nil || len(c.o.Servers) == 0 || !fault.ClassOf(err).Retry() || r.ctx.Err() != nil {
+			return store, audit, err
+		}
+		c.log.Warn("mesh state cannot be opened", "error", err, "retry", openPause)
+		select {
+		case <-time.After(openPause):
+		case <-r.ctx.Done():
+		}
+	}
+}
+
+const openPause = time.Second
+
+func (c *Controller) openOnce(ctx context.Context, keys *identity.Mesh, conn *mesh.Conn) (*state.Store, *trail.Trail, error) {
+	store, err := state.Open(ctx, state.Options{
+		Conn: conn, Mesh: keys.ID(), Key: keys.DeclarationKey(), Marker: filepath.Join(c.o.Dir, "epoch.json"),
+		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	audit, err := trail.Open(ctx, conn, trail.Options{Logger: c.log})
+	return store, audit, err
+}
+
+// openKeys opens the keys of the mesh, and makes them where there are none yet.
+func openKeys(dir string, now time.Time) (*identity.Mesh, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fault.New(fault.Failed, "make mesh folder", dir, err)
+	}
+	keys, err := identity.Open(KeysDir(dir))
+	if !fault.Is(err, fault.NotFound) {
+		return keys, err
+	}
+	// What a mesh wrote without its keys can be read by nobody: other keys would
+	// only hide that they are missing.
+	for _, name := range []string{"store", "epoch.json"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil, fault.New(fault.NotFound, "open keys", KeysDir(dir), errors.New("the mesh folder has state and no keys")).
+				WithHint("put the folder keys of this mesh back, or name an empty folder for another mesh")
+		}
+	}
+	return identity.Create(KeysDir(dir), now)
+}

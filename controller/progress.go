@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stead/controller/assign"
+	"stead/controller/state"
+	"stead/host/fault"
+	"stead/host/report"
+	"stead/mesh/identity"
+	"stead/mesh/wire"
+)
+
+const (
+	maxSilent  = 20  // nodes that are named for one declaration
+	maxNotable = 5   // reports that are shown of one declaration
+	allNotable = 100 // and in one answer
+)
+
+// progress says how far declarations have come.
+func (d *desk) progress(ctx context.Context, caller identity.Caller, r wire.ProgressRequest) (wire.ProgressReply, error) {
+	if len(r.Names) > maxFilter {
+		return wire.ProgressReply{}, fault.New(fault.Invalid, "progress", "", fmt.Errorf("%d names; at most %d", len(r.Names), maxFilter))
+	}
+	if r.Least > d.store.Now().Revision {
+		bound, cancel := context.WithTimeout(ctx, reachFor)
+		defer cancel()
+		if err := d.store.Reach(bound, r.Least); err != nil {
+			return wire.ProgressReply{}, err
+		}
+	}
+	p := d.current()
+	g := &gauge{d: d, p: p, caller: caller, summaries: d.summaries(p.Nodes()), left: allNotable, room: wire.MaxPage}
+	reply := wire.ProgressReply{Revision: p.State().Revision}
+	for _, name := range r.Names {
+		reply.Names = append(reply.Names, g.measure(name))
+	}
+	return reply, nil
+}
+
+// gauge measures how far declarations have come, at one moment.
+type gauge struct {
+	d         *desk
+	p         *assign.Placement
+	caller    identity.Caller
+	summaries map[string]*state.Summary
+	left      int // reports that may still be shown
+	room      int // bytes of them
+}
+
+func (g *gauge) measure(name string) wire.ProgressOfName {
+	w := wire.ProgressOfName{Name: name}
+	one := g.p.State().Declarations[name]
+	var on []string
+	if one != nil && !one.Withdrawn {
+		w.Generation = one.Generation
+		on = g.p.NodesOf(one.Address)
+		w.Nodes = len(on)
+	}
+	var notable []state.Line
+	var where []string
+	for _, node := range on {
+		line, ok := lineOf(g.summaries[node], name)
+		if !ok || !isOf(line, one) {
+			if len(w.Silent) < maxSilent && g.d.silent(g.d.store.Seen(node)) {
+				w.Silent = append(w.Silent, node)
+			}
+			continue
+		}
+		if w.Outcomes == nil {
+			w.Outcomes = make(map[report.Outcome]int)
+		}
+		w.Outcomes[line.Outcome]++
+		if line.Outcome != report.Converged {
+			notable, where = append(notable, line), append(where, node)
+		}
+	}
+	w.Leaving = g.leaving(name, on)
+	w.Notable = g.show(name, notable, where)
+	return w
+}
+
+// leaving is how many nodes still report what is not addressed to them.
+func (g *gauge) leaving(name string, on []string) int {
+	n := 0
+	for node, s := range g.summaries {
+		if _, ok := lineOf(s, name); !ok || slices.Contains(s.Source.Kept, name) {
+			continue
+		}
+		if _, addressed := slices.BinarySearch(on, node); !addressed {
+			n++
+		}
+	}
+	return n
+}
+
+// rank orders outcomes by how much they want a person.
+func rank(o report.Outcome) int {
+	switch o {
+	case report.Failed:
+		return 0
+	case report.Refused:
+		return 1
+	case report.Waiting:
+		return 2
+	case report.Contested:
+		return 3
+	}
+	return 4
+}
+
+// show reads the reports that want a person most.
+func (g *gauge) show(name string, lines []state.Line, nodes []string) []wire.NodeReport {
+	order := make([]int, len(lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(lines[a].Outcome) - rank(lines[b].Outcome) })
+	var shownReports []wire.NodeReport
+	for _, i := range order[:min(len(order), maxNotable, g.left)] {
+		w := wire.NodeReport{Node: nodes[i]}
+		w.Name, w.UID, w.Generation, w.Outcome, w.Reason = name, lines[i].UID, lines[i].Generation, lines[i].Outcome, lines[i].Reason
+		if all, err := g.d.store.Reports(nodes[i], name); err == nil && len(all) == 1 {
+			w.Report = shown(all[0], g.caller)
+		}
+		if g.room -= size(w); g.room < 0 {
+			break
+		}
+		g.left--
+		shownReports = append(shownReports, w)
+	}
+	return shownReports
+}
+
+func lineOf(s *state.Summary, name string) (state.Line, bool) {
+	if s == nil {
+		return state.Line{}, false
+	}
+	i, ok := slices.BinarySearchFunc(s.Lines, name, func(l state.Line, name string) int {
+		return strings.Compare(l.Name, name)
+	})
+	if !ok {
+		return state.Line{}, false
+	}
+	return s.Lines[i], true
+}

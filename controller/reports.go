@@ -1,0 +1,53 @@
+package controller
+
+import (
+	"strings"
+
+	"stead/controller/assign"
+	"stead/host/fault"
+	"stead/host/report"
+	"stead/mesh/identity"
+	"stead/mesh/wire"
+)
+
+// getReports reads reports by node and name. What comes after NODE/NAME is the
+// next page.
+func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.GetRequest, reply *wire.GetReply) error {
+	afterNode, afterName, _ := strings.Cut(r.After, "/")
+	full := newPage()
+	for _, node := range chosen(p, r) {
+		if node < afterNode || d.store.Summary(node) == nil {
+			continue
+		}
+		all, err := d.store.Reports(node, r.Names...)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if node == afterNode && one.Name <= afterName {
+				continue
+			}
+			w := wire.NodeReport{Node: node, Report: shown(one, caller)}
+			if !full.takes(w) {
+				last := reply.Reports[len(reply.Reports)-1]
+				reply.Next = last.Node + "/" + last.Name
+				return nil
+			}
+			reply.Reports = append(reply.Reports, w)
+		}
+	}
+	return nil
+}
+
+// shown is a report as the caller may see it. Log lines hold what programs should
+// not have written: a viewer gets none.
+func shown(r *report.Report, caller identity.Caller) report.Report {
+	w := *r
+	if caller.Role != identity.Operator {
+		w.Lines = nil
+	}
+	return w
+}
