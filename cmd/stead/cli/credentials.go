@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stead/controller"
+	"stead/host/fault"
+	"stead/mesh/identity"
+)
+
+// issue is what every kind of credentials needs.
+type issue struct {
+	state string
+	urls  []string
+	out   string
+}
+
+func newCredentials() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "credentials",
+		Short: "make what a node or a person needs to take part in the mesh",
+		Long: "credentials makes keys for a node, an operator or a viewer, signs them with the\n" +
+			"keys of the mesh, and writes them to files that only their owner may read. It\n" +
+			"runs on a controller's machine, as root. Whoever has such a file is that node\n" +
+			"or person to the mesh: bring it there on a safe way, and delete the copy.",
+	})
+	var i issue
+	c.PersistentFlags().StringVar(&i.state, "state", controller.DefaultDir, "take the keys of the mesh from `DIR`")
+	c.PersistentFlags().StringSliceVar(&i.urls, "url", nil, "reach the mesh at `tls://HOST:PORT` (default: where its controller was last reached)")
+	c.PersistentFlags().StringVar(&i.out, "out", "", "write to `PATH` (default: a name after NAME, here)")
+	c.AddCommand(newNodeCredentials(&i), newPersonCredentials(&i, identity.Operator), newPersonCredentials(&i, identity.Viewer))
+	return c
+}
+
+func newNodeCredentials(i *issue) *cobra.Command {
+	return &cobra.Command{
+		Use:   "node NAME",
+		Short: "make the credentials of a node, one file for each of its parts",
+		Long: "node makes the credentials of a node: a folder with one file for each process\n" +
+			"and direction. It belongs on the node as /etc/stead/credentials.",
+		Example: "  stead credentials node web1\n  scp -r web1 root@web1:/etc/stead/credentials",
+		Args:    one("the name of the node"),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := i.out
+			if dir == "" {
+				dir = args[0]
+			}
+			mesh, urls, err := i.open()
+			if err != nil {
+				return err
+			}
+			if err := mintNode(mesh, urls, args[0], dir); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of node %s are in %s\n"+
+				"next: bring the folder to the node as %s, then systemctl enable --now stead-host there\n", args[0], dir, nodeCredentials)
+			return err
+		},
+	}
+}
+
+func newPersonCredentials(i *issue, role identity.Role) *cobra.Command {
+	may := map[identity.Role]string{identity.Operator: "do everything", identity.Viewer: "read everything but content"}[role]
+	return &cobra.Command{
+		Use:   string(role) + " NAME",
+		Short: "make the credentials of a person who may " + may,
+		Long: string(role) + " makes the credentials of a person who may " + may + ": one file,\n" +
+			"which that person takes over with stead context add.",
+		Example: "  stead credentials " + string(role) + " alice\n  stead context add alice.json",
+		Args:    one("the name of the person"),
+		RunE: func(c *cobra.Command, args []string) error {
+			path := i.out
+			if path == "" {
+				path = args[0] + ".json"
+			}
+			mesh, urls, err := i.open()
+			if err != nil {
+				return err
+			}
+			if err := mint(mesh, identity.Request{Role: role, Name: args[0], URLs: urls}, path); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of %s %s are in %s\nnext: stead context add %s\n", role, args[0], path, path)
+			return err
+		},
+	}
+}
+
+// one wants exactly one argument, and says which.
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usageError{fmt.Errorf("%s wants one argument: %s", c.CommandPath(), what), strings.Split(c.Example, "\n")[0]}
+	}
+}
+
+// open opens the keys of the mesh, and finds where it is reached.
+func (i issue) open() (*identity.Mesh, []string, error) {
+	mesh, err := identity.Open(controller.KeysDir(i.state))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil, fault.New(fault.NotFound, "open mesh", i.state, errors.New("there are no keys of a mesh")).
+			WithHint("a controller makes them when it is started first: systemctl start stead-controller, or: stead up")
+	case fault.Is(err, fault.Denied):
+		return nil, nil, fault.New(fault.Denied, "open mesh", i.state, os.ErrPermission).WithHint("only root may read the keys of the mesh: use sudo")
+	case err != nil:
+		return nil, nil, err
+	}
+	urls := i.urls
+	if len(urls) == 0 {
+		if urls, err = controller.Servers(i.state); err != nil {
+			return nil, nil, err
+		}
+	}
+	return mesh, urls, nil
+}
+
+// mintNode makes a folder with the credentials of all parts of a node.
+func mintNode(mesh *identity.Mesh, urls []string, name, dir string) error {
+	for _, role := range identity.NodeRoles() {
+		if err := unused(filepath.Join(dir, string(role)+".json")); err != nil {
+			return err
+		}
+	}
+	all := make([]identity.Credentials, 0, len(identity.NodeRoles()))
+	for _, role := range identity.NodeRoles() {
+		made, err := mesh.Mint(identity.Request{Role: role, Name: name, URLs: urls})
+		if err != nil {
+			return err
+		}
+		all = append(all, made)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.Failed, "make folder", dir, err)
+	}
+	for _, made := range all {
+		if err := identity.WriteCredentials(filepath.Join(dir, string(made.Role)+".json"), made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mint makes one file of credentials.
+func mint(mesh *identity.Mesh, r identity.Request, path string) error {
+	if err := unused(path); err != nil {
+		return err
+	}
+	made, err := mesh.Mint(r)
+	if err != nil {
+		return err
+	}
+	return identity.WriteCredentials(path, made)
+}
+
+// unused refuses a path where something is: a key that is overwritten is lost.
+func unused(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fault.New(fault.Conflict, "write credentials", path, errors.New("there is a file already, and nothing was made")).
+			WithHint("move it away, or name another place with --out")
+	}
+	return nil
+}
