@@ -9,7 +9,7 @@ import (
 )
 
 // programs that a lab needs on the machine itself, each with the Debian package that brings it.
-var programs = map[string]string{"bash": "bash", "unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "sleep": "coreutils"}
+var programs = map[string]string{"bash": "bash", "unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "sleep": "coreutils", "ip": "iproute2"}
 
 // inside lists what the root file system of a node must hold, each with the Debian package that brings it.
 var inside = map[string]string{

@@ -3,39 +3,48 @@ package lab
 import (
 	"bufio"
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 )
 
-//go:embed keeper.sh
-var keeperScript []byte
+//go:embed keeper.sh boot.sh net.sh hold.sh
+var scripts embed.FS
 
-//go:embed boot.sh
-var bootScript []byte
+// holding is what a process holds of a node, or of a network, that lives by a keeper.
+type holding struct {
+	dir  folder
+	tie  int      // writes to the keeper's standard input, and no os.File since garbage collection must not close it; 0 when it is kept
+	logs *os.File // nil when another process made it
 
-// startKeeper starts the process that is the node's hardware and returns when the disk is there.
-func (n *Node) startKeeper(ctx context.Context) error {
-	s := n.snapshot()
-	for name, script := range map[string][]byte{"keeper.sh": keeperScript, "boot.sh": bootScript} {
-		if err := os.WriteFile(n.dir.file(name), script, 0o600); err != nil {
-			return err
-		}
-	}
-	for _, point := range []string{"disk", "root"} {
-		if err := os.Mkdir(n.dir.file(point), 0o755); err != nil {
-			return err
-		}
-	}
-	var err error
-	if n.logs, err = os.OpenFile(n.dir.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+	mu    sync.Mutex // guards state, and what down closes
+	state state
+}
+
+// startKeeper starts the script that holds it all, in namespaces that unshare makes by these flags, and returns when it says that all is there.
+func (h *holding) startKeeper(ctx context.Context, flags []string, script string, args ...string) error {
+	s := h.snapshot()
+	if err := h.writeScripts(); err != nil {
 		return err
 	}
-	cmd := n.keeperCommand(s)
+	var err error
+	if h.logs, err = os.OpenFile(h.dir.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	life := "tied"
+	if s.Keep {
+		life = "keep"
+	}
+	flags = append(flags, "--", "bash", h.dir.file(script), string(h.dir), string(s.Group), ownCgroup(), life)
+	cmd := exec.Command("unshare", append(flags, args...)...)
+	cmd.Env = append(os.Environ(), stateEnv+"="+string(h.dir))
+	cmd.Stderr = h.logs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -47,39 +56,97 @@ func (n *Node) startKeeper(ctx context.Context) error {
 		}
 		in := os.NewFile(uintptr(pipe[0]), "tie")
 		defer in.Close()
-		cmd.Stdin, n.tie = in, pipe[1]
+		cmd.Stdin, h.tie = in, pipe[1]
 	}
 	if err := startIn(s.Group.keeper(), cmd); err != nil {
 		return err
 	}
-	if err := n.update(func(s *state) { s.Keeper = running(cmd.Process.Pid) }); err != nil {
+	if err := h.update(func(s *state) { s.Keeper = running(cmd.Process.Pid) }); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	defer stop()
 	line, _ := bufio.NewReader(ready).ReadString('\n')
-	go cmd.Wait() // reaps it, whenever Down or its own end comes
+	go cmd.Wait() // reaps it, whenever down or its own end comes
 	if line != "ready\n" {
-		return fmt.Errorf("the keeper went away: %s", n.logTail())
+		return fmt.Errorf("the keeper went away: %s", h.logTail())
 	}
 	return nil
 }
 
-func (n *Node) keeperCommand(s state) *exec.Cmd {
-	life := "tied"
-	if s.Keep {
-		life = "keep"
+func (h *holding) writeScripts() error {
+	entries, err := scripts.ReadDir(".")
+	if err != nil {
+		return err
 	}
-	args := []string{"--mount", "--propagation", "private"}
-	if !s.ShareNet {
-		args = append(args, "--net")
+	for _, e := range entries {
+		script, err := scripts.ReadFile(e.Name())
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(h.dir.file(e.Name()), script, 0o600); err != nil {
+			return err
+		}
 	}
-	args = append(args, "--", "bash", n.dir.file("keeper.sh"), string(n.dir), s.Root, s.Hostname, random(16), string(s.Group), ownCgroup(), life)
-	cmd := exec.Command("unshare", args...)
-	cmd.Env = append(os.Environ(), stateEnv+"="+string(n.dir))
-	cmd.Stderr = n.logs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd
+	return nil
+}
+
+// down ends the keeper and all that it holds. It may be repeated.
+func (h *holding) down(ctx context.Context) error {
+	unlock, err := lock(filepath.Dir(string(h.dir)))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// One that another process took down before us may have a successor of the same name, which is none of ours.
+	mine := h.snapshot()
+	if there, err := h.dir.load(); err == nil && there.Group != mine.Group {
+		h.forget()
+		return nil
+	}
+	if err := h.dir.discard(ctx, h.refresh()); err != nil {
+		return err
+	}
+	h.forget()
+	return nil
+}
+
+// forget closes what this process holds of what is no more.
+func (h *holding) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tie != 0 {
+		syscall.Close(h.tie)
+		h.tie = 0
+	}
+	if h.logs != nil {
+		h.logs.Close()
+		h.logs = nil
+	}
+}
+
+func (h *holding) snapshot() state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state
+}
+
+// update changes what is known of it, here and for other processes.
+func (h *holding) update(change func(*state)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(&h.state)
+	return h.dir.save(h.state)
+}
+
+// refresh takes in what other processes did to it.
+func (h *holding) refresh() state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s, err := h.dir.load(); err == nil && s.Group == h.state.Group {
+		h.state = s
+	}
+	return h.state
 }
 
 // startIn starts cmd as a member of the cgroup from its first instruction on.
@@ -106,8 +173,8 @@ func ownCgroup() string {
 }
 
 // logTail is the end of what keeper and boots had to say before a journal was there.
-func (n *Node) logTail() string {
-	b, err := os.ReadFile(n.dir.file("log"))
+func (h *holding) logTail() string {
+	b, err := os.ReadFile(h.dir.file("log"))
 	if err != nil {
 		return err.Error()
 	}

@@ -26,9 +26,13 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	// What nodes outside leave there for a while shows through the overlay.
 	require.NoError(t, syscall.Mount("none", "/var/tmp", "tmpfs", 0, ""))
 	before := everything(t)
-	a, err := lab.Boot(t.Context(), lab.Options{Name: "a"})
+	w, err := lab.MakeNetwork(t.Context(), lab.NetworkOptions{Name: "w"})
 	require.NoError(t, err)
-	b, err := lab.Boot(t.Context(), lab.Options{Name: "b", Keep: true})
+	kept, err := lab.MakeNetwork(t.Context(), lab.NetworkOptions{Name: "kept", Keep: true})
+	require.NoError(t, err)
+	a, err := lab.Boot(t.Context(), lab.Options{Name: "a", Networks: []*lab.Network{w, kept}})
+	require.NoError(t, err)
+	b, err := lab.Boot(t.Context(), lab.Options{Name: "b", Keep: true, Networks: []*lab.Network{w}})
 	require.NoError(t, err)
 	require.Greater(t, len(everything(t)), len(before)+20, "the look would see them")
 	require.NoError(t, a.Reboot(t.Context()))
@@ -37,7 +41,10 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	require.NoError(t, b.PowerCut(t.Context()))
 	a.Run(t, "systemd-run", "--unit=busy", "-p", "PrivateTmp=yes", "-p", "KillSignal=SIGCONT", "sleep", "300")
 	require.NoError(t, a.Down(t.Context()))
+	require.NoError(t, w.Cut(t.Context(), b))
+	require.NoError(t, w.Down(t.Context()))
 	require.NoError(t, b.Down(t.Context()))
+	require.NoError(t, kept.Down(t.Context()))
 	require.NoError(t, a.Down(t.Context()), "it may be taken down twice")
 	_, err = lab.Boot(t.Context(), lab.Options{Name: "c", Root: "/proc"})
 	require.Error(t, err)
@@ -49,7 +56,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, after))
 }
 
-// everything is what a node could leave: mounts, cgroups, namespaces, processes, and the files of the folders it uses.
+// everything is what nodes and networks could leave: mounts, cgroups, namespaces, processes, interfaces, and the files of the folders they use.
 func everything(t *testing.T) []string {
 	t.Helper()
 	seen := map[string]bool{}
@@ -68,6 +75,11 @@ func everything(t *testing.T) []string {
 			}
 			return err
 		}))
+	}
+	interfaces, err := filepath.Glob("/sys/class/net/*")
+	require.NoError(t, err)
+	for _, i := range interfaces {
+		seen["interface "+i] = true
 	}
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	require.NoError(t, err)
@@ -106,6 +118,68 @@ func TestNodeGoesWithTheProcessThatBootedIt(t *testing.T) {
 	within(t, func() bool { return len(labCgroups(t, "other")) == 0 }, "its cgroup stays")
 }
 
+func TestNetworkGoesWithTheProcessThatMadeIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nodes")
+	owner := bootElsewhere(t, dir, "LAB_TEST_NETWORK=w")
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	w, err := lab.OpenNetwork(dir, "w")
+	require.NoError(t, err)
+	require.Equal(t, lab.Joined, w.Link(n))
+	_, err = lab.MakeNetwork(t.Context(), lab.NetworkOptions{Name: "w", Dir: dir})
+	require.ErrorContains(t, err, fmt.Sprintf("of process %d, which still runs", owner.Pid))
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.NotContains(t, swept, "net.w")
+
+	require.NoError(t, owner.Kill())
+	within(t, func() bool { _, err := os.Stat(dir); return errors.Is(err, fs.ErrNotExist) }, "its state folder stays")
+	within(t, func() bool { return len(labCgroups(t, "net.w")) == 0 }, "its cgroup stays")
+}
+
+func TestKeptNetworkOutlivesTheProcessThatMadeIt(t *testing.T) {
+	dir := t.TempDir()
+	owner := bootElsewhere(t, dir, "LAB_TEST_NETWORK=w", "LAB_TEST_KEEP=1")
+	require.NoError(t, owner.Kill())
+	owner.Wait()
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.NotContains(t, swept, "net.w")
+	nets, err := lab.Networks(dir)
+	require.NoError(t, err)
+	require.Len(t, nets, 1)
+	require.Equal(t, lab.Up, nets[0].Condition)
+	require.Equal(t, "other", nets[0].Ports[0].Hostname)
+	n, err := lab.Open(dir, "other")
+	require.NoError(t, err)
+	w, err := lab.OpenNetwork(dir, "w")
+	require.NoError(t, err)
+	require.NoError(t, w.Cut(t.Context(), n))
+	nets, err = lab.Networks(dir)
+	require.NoError(t, err)
+	require.Equal(t, lab.Severed, nets[0].Ports[0].Link)
+	require.NoError(t, n.Down(t.Context()))
+	nets, err = lab.Networks(dir)
+	require.NoError(t, err)
+	require.Empty(t, nets[0].Ports, "a node that is gone is still attached")
+	require.NoError(t, w.Down(t.Context()))
+	_, err = lab.OpenNetwork(dir, "w")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestSweepRemovesNetworksThatADeadProcessLeft(t *testing.T) {
+	dir := t.TempDir()
+	owner := bootElsewhere(t, dir, "LAB_TEST_NETWORK=w")
+	killKeeper(t, dir, "net.w")
+	require.NoError(t, owner.Kill())
+	owner.Wait()
+	within(t, func() bool { _, err := lab.Open(dir, "other"); return err != nil }, "the node stays")
+	swept, err := lab.Sweep(t.Context(), dir)
+	require.NoError(t, err)
+	require.Contains(t, swept, "net.w")
+	require.NoDirExists(t, filepath.Join(dir, "net.w"))
+}
+
 func TestKeptNodeOutlivesTheProcessThatBootedIt(t *testing.T) {
 	dir := t.TempDir()
 	owner := bootElsewhere(t, dir, "LAB_TEST_KEEP=1")
@@ -137,7 +211,7 @@ func leftover(t *testing.T, dir string) *lab.Node {
 	owner := bootElsewhere(t, dir)
 	n, err := lab.Open(dir, "other")
 	require.NoError(t, err)
-	killKeeper(t, dir)
+	killKeeper(t, dir, "other")
 	require.NoError(t, owner.Kill())
 	owner.Wait()
 	within(t, func() bool { return n.Condition() == lab.Leftover }, "somebody answers for it")
@@ -145,9 +219,9 @@ func leftover(t *testing.T, dir string) *lab.Node {
 	return n
 }
 
-func killKeeper(t *testing.T, dir string) {
+func killKeeper(t *testing.T, dir, name string) {
 	t.Helper()
-	groups := labCgroups(t, "other")
+	groups := labCgroups(t, name)
 	for _, g := range groups {
 		procs, err := os.ReadFile(g + "/keeper/cgroup.procs")
 		require.NoError(t, err)

@@ -18,7 +18,17 @@ import (
 // TestMain lets this binary stand in for another process that boots a node and is then killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("LAB_TEST_BOOT_IN"); dir != "" {
-		n, err := lab.Boot(context.Background(), lab.Options{Name: "other", Dir: dir, Keep: os.Getenv("LAB_TEST_KEEP") != ""})
+		keep := os.Getenv("LAB_TEST_KEEP") != ""
+		o := lab.Options{Name: "other", Dir: dir, Keep: keep}
+		if name := os.Getenv("LAB_TEST_NETWORK"); name != "" {
+			w, err := lab.MakeNetwork(context.Background(), lab.NetworkOptions{Name: name, Dir: dir, Keep: keep})
+			if err != nil {
+				fmt.Println("error:", err)
+				os.Exit(1)
+			}
+			o.Networks = append(o.Networks, w)
+		}
+		n, err := lab.Boot(context.Background(), o)
 		if err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
@@ -42,6 +52,9 @@ func bootElsewhere(t *testing.T, dir string, env ...string) *os.Process {
 		cmd.Wait()
 		if n, err := lab.Open(dir, "other"); err == nil {
 			n.Down(context.Background())
+		}
+		if w, err := lab.OpenNetwork(dir, "w"); err == nil {
+			w.Down(context.Background())
 		}
 	})
 	var pid int

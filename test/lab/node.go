@@ -9,20 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
-	"syscall"
 	"time"
 )
 
 // Node is one lab node, up or off. Boot, Start and Open make them.
-type Node struct {
-	dir  folder
-	tie  int      // writes to the keeper's standard input, and no os.File since garbage collection must not close it; 0 when the node is kept
-	logs *os.File // nil when the node was booted by another process
-
-	mu    sync.Mutex // guards state, and what Down closes
-	state state
-}
+type Node struct{ holding }
 
 // Boot makes a node and returns when it is up, that is, when its systemd says that the boot is over: running, or degraded where a unit failed.
 // What a dead process left of the same name is cleaned away first. Nothing stays when it fails.
@@ -46,7 +37,8 @@ func boot(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{dir: folder(filepath.Join(o.Dir, o.Name))}
+	n := &Node{}
+	n.dir = folder(filepath.Join(o.Dir, o.Name))
 	n.state = state{
 		Name: o.Name, Hostname: o.Hostname, Root: o.Root, ShareNet: o.ShareNet, Keep: o.Keep,
 		// A name that was never used before: whoever cleans up an older node of this name cannot mean it.
@@ -56,19 +48,33 @@ func boot(ctx context.Context, o Options) (*Node, error) {
 	if err := n.dir.claim(ctx, n.state); err != nil {
 		return nil, err
 	}
-	if err := n.make(ctx); err != nil {
+	if err := n.make(ctx, o.Networks); err != nil {
 		return nil, errors.Join(err, n.Down(context.WithoutCancel(ctx)))
 	}
 	return n, nil
 }
 
 // make gives the claimed node its cgroups, its keeper and its first boot.
-func (n *Node) make(ctx context.Context) error {
+func (n *Node) make(ctx context.Context, networks []*Network) error {
 	if err := n.state.Group.create(); err != nil {
 		return fmt.Errorf("create cgroups: %w", err)
 	}
-	if err := n.startKeeper(ctx); err != nil {
+	for _, point := range []string{"disk", "root"} {
+		if err := os.Mkdir(n.dir.file(point), 0o755); err != nil {
+			return err
+		}
+	}
+	flags := []string{"--mount", "--propagation", "private"}
+	if !n.state.ShareNet {
+		flags = append(flags, "--net")
+	}
+	if err := n.startKeeper(ctx, flags, "keeper.sh", n.state.Root, n.state.Hostname, random(16)); err != nil {
 		return fmt.Errorf("make the disk: %w", err)
+	}
+	for _, w := range networks {
+		if err := w.Attach(ctx, n); err != nil {
+			return err
+		}
 	}
 	return n.PowerOn(ctx)
 }
@@ -81,7 +87,8 @@ func Open(dir, name string) (*Node, error) {
 	if !label.MatchString(name) {
 		return nil, fmt.Errorf("open lab node %q: not a node's name", name)
 	}
-	n := &Node{dir: folder(filepath.Join(dir, name))}
+	n := &Node{}
+	n.dir = folder(filepath.Join(dir, name))
 	var err error
 	if n.state, err = n.dir.load(); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open lab node %q: there is none in %q: %w", name, dir, fs.ErrNotExist)
@@ -94,36 +101,10 @@ func Open(dir, name string) (*Node, error) {
 // Down takes the node off the earth: processes, mounts, namespaces, cgroups, disk, state folder. It asks nothing inside (PowerOff does), takes
 // a few milliseconds, and may be called twice.
 func (n *Node) Down(ctx context.Context) error {
-	unlock, err := lock(filepath.Dir(string(n.dir)))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	// A node that another process took down before us may have a successor of the same name, which is none of ours.
-	mine := n.snapshot()
-	if there, err := n.dir.load(); err == nil && there.Group != mine.Group {
-		n.forget()
-		return nil
-	}
-	if err := n.dir.discard(ctx, n.refresh()); err != nil {
+	if err := n.down(ctx); err != nil {
 		return fmt.Errorf("take down lab node %q: %w", n.Name(), err)
 	}
-	n.forget()
 	return nil
-}
-
-// forget closes what this process holds of a node that is no more.
-func (n *Node) forget() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.tie != 0 {
-		syscall.Close(n.tie)
-		n.tie = 0
-	}
-	if n.logs != nil {
-		n.logs.Close()
-		n.logs = nil
-	}
 }
 
 // Name is what finds the node from other processes.
@@ -144,22 +125,8 @@ func (n *Node) PID() int {
 	return s.Init.PID
 }
 
-// NetNS is the path of the node's network namespace, which outlives its reboots: where networks between nodes are to be plugged in.
-func (n *Node) NetNS() string { return fmt.Sprintf("/proc/%d/ns/net", n.snapshot().Keeper.PID) }
-
-func (n *Node) snapshot() state {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.state
-}
-
-// update changes what is known of the node, here and for other processes.
-func (n *Node) update(change func(*state)) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	change(&n.state)
-	return n.dir.save(n.state)
-}
+// NetNS is the path of the node's network namespace, which outlives its reboots.
+func (n *Node) NetNS() string { return n.snapshot().netNS() }
 
 func random(bytes int) string {
 	b := make([]byte, bytes)

@@ -26,6 +26,8 @@ type Options struct {
 	Dir string
 	// ShareNet leaves the node in this machine's network instead of giving it one of its own.
 	ShareNet bool
+	// Networks are those that the node is attached to from its first boot on, in the same Dir.
+	Networks []*Network
 	// Keep lets the node outlive the process that boots it. Without it the node goes with that process, however it ends.
 	Keep bool
 }
@@ -49,6 +51,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Hostname != o.Name && !label.MatchString(o.Hostname) {
 		errs = append(errs, fmt.Errorf("hostname %q: want a DNS label: up to 63 of a-z, 0-9 and -", o.Hostname))
+	}
+	if o.ShareNet && len(o.Networks) > 0 {
+		errs = append(errs, errors.New("networks: a node that shares this machine's network has none of its own"))
 	}
 	for what, p := range map[string]string{"root": o.Root, "dir": o.Dir} {
 		if !filepath.IsAbs(p) || strings.ContainsAny(p, `:,\`) {

@@ -51,7 +51,7 @@ func (n *Node) Reboot(ctx context.Context) error {
 	return n.powerOn(ctx)
 }
 
-// PowerCut kills PID 1 and everything else in the node at one blow. Its disk is kept, with all that was written and not only what was synced:
+// PowerCut kills PID 1 and everything else in the node at one blow; on its networks nobody is told. Its disk is kept, with all that was written and not only what was synced:
 // the pages lie in this machine's memory.
 func (n *Node) PowerCut(ctx context.Context) error {
 	unlock, err := n.exclude(ctx)
@@ -59,6 +59,9 @@ func (n *Node) PowerCut(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if err := n.goSilent(ctx); err != nil {
+		return err
+	}
 	return n.settle(ctx)
 }
 
@@ -90,16 +93,6 @@ func (n *Node) exclude(ctx context.Context) (unlock func(), err error) {
 	return func() { d.Close() }, nil
 }
 
-// refresh takes in what other processes did to the node.
-func (n *Node) refresh() state {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s, err := n.dir.load(); err == nil && s.Group == n.state.Group {
-		n.state = s
-	}
-	return n.state
-}
-
 // WaitOff waits until the node is off, for one that was told so from inside.
 func (n *Node) WaitOff(ctx context.Context) error {
 	for n.PID() != 0 {
@@ -107,7 +100,8 @@ func (n *Node) WaitOff(ctx context.Context) error {
 			return fmt.Errorf("wait until lab node %q is off: %w", n.Name(), err)
 		}
 	}
-	return nil
+	_, err := n.light(ctx, false)
+	return err
 }
 
 func (n *Node) shutdown(ctx context.Context, order syscall.Signal) error {
@@ -144,6 +138,9 @@ func (n *Node) powerOn(ctx context.Context) error {
 		return err
 	}
 	if err := mkdir(s.Group.run()); err != nil {
+		return err
+	}
+	if err := n.goLoud(ctx); err != nil {
 		return err
 	}
 	if err := n.startInit(s); err != nil {

@@ -48,11 +48,7 @@ func Start(t testing.TB, o Options) *Node {
 	if o.Root == "" {
 		o.Root = os.Getenv(RootEnv)
 	}
-	if o.Name == "" {
-		o.Name = strings.Trim(notLabel.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
-	}
-	suffix := fmt.Sprintf("-%d-%d", os.Getpid(), started.Add(1))
-	o.Name = o.Name[:min(len(o.Name), 63-len(suffix))] + suffix
+	o.Name = uniqueName(t, o.Name)
 	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
 	defer cancel()
 	n, err := Boot(ctx, o)
@@ -71,6 +67,36 @@ func Start(t testing.TB, o Options) *Node {
 	})
 	record(t, thisPackage()+"."+t.Name())
 	return n
+}
+
+// uniqueName is name, or what the test is called, with what no other process and no other call in this one adds.
+func uniqueName(t testing.TB, name string) string {
+	if name == "" {
+		name = strings.Trim(notLabel.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
+	}
+	suffix := fmt.Sprintf("-%d-%d", os.Getpid(), started.Add(1))
+	return name[:min(len(name), 63-len(suffix))] + suffix
+}
+
+// StartNetwork makes a network for a test and takes it down when the test ends; nodes of it that are started later go before it. Its name gets
+// this process's id and a number added, as a node's does.
+func StartNetwork(t testing.TB, o NetworkOptions) *Network {
+	t.Helper()
+	o.Name = uniqueName(t, o.Name)
+	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	defer cancel()
+	w, err := MakeNetwork(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), bootTimeout)
+		defer cancel()
+		if err := w.Down(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
 }
 
 // record appends a line to the ledger, if there is one.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// state is what Dir/NAME/node.json tells other processes of a node.
+// state is what Dir/NAME/node.json tells other processes of a node, or of a network.
 type state struct {
 	Name     string    `json:"name"`
 	Hostname string    `json:"hostname"`
@@ -22,12 +22,13 @@ type state struct {
 	Group    group     `json:"cgroup"`
 	Created  time.Time `json:"created"`
 	Boots    int       `json:"boots"`
-	Owner    process   `json:"owner"`  // who booted it
-	Keeper   process   `json:"keeper"` // zero while it is being made
-	Init     process   `json:"init"`   // PID 1 of the latest boot
+	Owner    process   `json:"owner"`         // who booted it
+	Keeper   process   `json:"keeper"`        // zero while it is being made
+	Init     process   `json:"init"`          // PID 1 of the latest boot
+	Net      *wiring   `json:"net,omitempty"` // nil: it is a node
 }
 
-// folder is the state folder of one node.
+// folder is the state folder of one node, or network.
 type folder string
 
 func (f folder) file(name string) string { return filepath.Join(string(f), name) }
@@ -89,6 +90,11 @@ func (f folder) claim(ctx context.Context, s state) error {
 	}
 	if err := os.Mkdir(string(f), 0o700); err != nil {
 		return err
+	}
+	if s.Net != nil {
+		if s.Net.Number, err = freeNumber(filepath.Dir(string(f))); err != nil {
+			return errors.Join(err, os.Remove(string(f)))
+		}
 	}
 	return f.save(s)
 }

@@ -40,6 +40,9 @@ func List(dir string) ([]Info, error) {
 	states, err := list(dir)
 	var infos []Info
 	for _, s := range states {
+		if s.Net != nil {
+			continue
+		}
 		i := Info{Name: s.Name, Hostname: s.Hostname, Root: s.Root, Keep: s.Keep, Owner: s.Owner.PID, Boots: s.Boots, Created: s.Created}
 		if i.Condition = s.condition(); i.Condition == Up {
 			i.PID = s.Init.PID
@@ -56,6 +59,8 @@ func (s state) condition() Condition {
 	switch {
 	case s.leftover():
 		return Leftover
+	case s.Net != nil && s.Keeper.alive():
+		return Up
 	case s.Boots == 0:
 		return Making
 	case s.Init.alive():
@@ -87,8 +92,9 @@ func list(dir string) ([]state, error) {
 	return states, errors.Join(errs...)
 }
 
-// Sweep removes what dead processes left behind, and returns the names of the nodes: those in dir (empty: DefaultDir) that nobody answers for,
-// and any, wherever their state was, whose state folder or keeper is gone. It touches no node of a process that lives, and no kept one.
+// Sweep removes what dead processes left behind, and returns the names of the nodes, and of the networks as net.NAME: those in dir (empty:
+// DefaultDir) that nobody answers for, and any, wherever their state was, whose state folder or keeper is gone. It touches none of a process
+// that lives, and no kept one.
 func Sweep(ctx context.Context, dir string) ([]string, error) {
 	if dir == "" {
 		dir = DefaultDir
