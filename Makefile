@@ -16,7 +16,7 @@ BINDIR     ?= $(PREFIX)/bin
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
 # What the race detector runs: all but the tests below test/, which drive a built program and find no race in it. test/arch reads only text.
-RACED       = ./host/... ./mesh/... ./cmd/...
+RACED       = ./host/... ./mesh/... ./controller/... ./cmd/...
 
 .PHONY: help
 help: ## list the targets (the default)
@@ -81,12 +81,14 @@ lab-count: need-go need-root need-tools ## run the tests and record in test/lab/
 	@echo "test/lab/expected: $$(tail -n 1 test/lab/expected)"
 
 .PHONY: install
-install: build ## put the program and its unit file below PREFIX (/usr/local), and DESTDIR where it is given
+install: build ## put the program and its unit files below PREFIX (/usr/local), and DESTDIR where it is given
 	@install -D -m 0755 build/stead $(DESTDIR)$(BINDIR)/stead
-	@sed 's,/usr/local/bin/stead,$(BINDIR)/stead,' host/stead-host.service > build/stead-host.service
-	@install -D -m 0644 build/stead-host.service $(DESTDIR)$(UNITDIR)/stead-host.service
 	@echo "$(DESTDIR)$(BINDIR)/stead"
-	@echo "$(DESTDIR)$(UNITDIR)/stead-host.service"
+	@for unit in host/stead-host.service controller/stead-controller.service; do \
+		name=$$(basename $$unit); \
+		sed 's,/usr/local/bin/stead,$(BINDIR)/stead,' $$unit > build/$$name && \
+		install -D -m 0644 build/$$name $(DESTDIR)$(UNITDIR)/$$name && echo "$(DESTDIR)$(UNITDIR)/$$name" || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## remove build/
