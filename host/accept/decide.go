@@ -116,7 +116,7 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 	for _, name := range d.Withdrawn {
 		delete(next.Declarations, name)
 	}
-	if d.begins() {
+	if d.Begins() {
 		for name, id := range next.Declarations {
 			id.Kept = id.Kept || id.Epoch == index.Epoch
 			next.Declarations[name] = id
@@ -142,8 +142,9 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 	return change, next, nil
 }
 
-// begins reports whether the index is the first one of an epoch.
-func (d Decision) begins() bool {
+// Begins reports whether the index is the first one of its epoch here: then what
+// is kept from now on was not yet asked about.
+func (d Decision) Begins() bool {
 	held := d.from.Under(d.Index.Mesh)
 	return held == nil || held.Epoch != d.Index.Epoch
 }

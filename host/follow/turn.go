@@ -46,7 +46,10 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 	case err != nil:
 		return f.wrong(err), nil
 	}
-	return f.well(least), nil
+	if next = f.well(least); d != nil && d.Begins() && len(f.holding.Kept(t.Mesh)) > 0 {
+		next = min(next, jitter(retry)) // somebody may have withdrawn what is kept now
+	}
+	return next, nil
 }
 
 // renew brings what is held to what controllers say. The decision is nil when

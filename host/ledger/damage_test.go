@@ -25,7 +25,7 @@ func sample(t *testing.T) ([]byte, State) {
 	l := openAt(t, path)
 	r := thousand("some bytes of what stood there ")
 	r.Put = r.Put[:60]
-	require.NoError(t, l.Commit(Tx{Put: []accept.Identity{{Name: "web", Body: []byte("{}")}}, Record: r}))
+	require.NoError(t, l.Commit(Tx{Put: []accept.Identity{{Name: "web", Body: []byte("{}")}}, Held: &accept.Held{Index: []byte("{}"), Signature: []byte("s")}, Record: r}))
 	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Delete: []unit.Name{"unit-7.service"}}))
 	s, err := l.Load()
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func numbered(n uint64) Tx {
 		m.Generation = n
 		r.Put = append(r.Put, m)
 	}
-	return Tx{Put: []accept.Identity{{Name: "n", Generation: n}}, Record: r}
+	return Tx{Put: []accept.Identity{{Name: "n", Generation: n}}, Held: &accept.Held{Index: fmt.Append(nil, n)}, Record: r}
 }
 
 func TestKilledHostLosesNoAcknowledgedCommit(t *testing.T) {
@@ -63,6 +63,7 @@ func TestKilledHostLosesNoAcknowledgedCommit(t *testing.T) {
 		require.LessOrEqual(t, n, said+1)
 		if n > 0 {
 			require.Equal(t, fmt.Sprint(n), s.Managers[unit.System].Boot)
+			require.Equal(t, fmt.Sprint(n), string(s.Held.Index))
 			require.Len(t, s.Units, 20)
 		}
 		for _, m := range s.Units {

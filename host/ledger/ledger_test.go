@@ -48,6 +48,23 @@ func TestReopenedLedgerHoldsWhatWasCommitted(t *testing.T) {
 	require.Equal(t, "old a", string(data))
 }
 
+func TestWhatWasAcceptedIsThereWholeOrNotAtAll(t *testing.T) {
+	l := openAt(t, newPath(t))
+	first := &accept.Held{Index: []byte("1"), Signature: []byte("s1"), At: time.Unix(1, 0).UTC()}
+	web := accept.Identity{UID: "u", Name: "web", Generation: 1, Epoch: "e"}
+	require.NoError(t, l.Accept(accept.Change{Put: []accept.Identity{web}, Held: first}))
+	require.NoError(t, l.Accept(accept.Change{}), "nothing")
+	require.Error(t, l.Accept(accept.Change{Put: []accept.Identity{{Name: "db"}, {Name: ""}}, Delete: []string{"web"}, Held: &accept.Held{Index: []byte("2")}}))
+	s, err := l.Load()
+	require.NoError(t, err)
+	require.Equal(t, map[string]accept.Identity{"web": web}, s.Declarations)
+	require.Equal(t, first, s.Held)
+	require.NoError(t, l.Commit(Tx{Put: []accept.Identity{{Name: "db"}}}))
+	s, err = l.Load()
+	require.NoError(t, err)
+	require.Equal(t, first, s.Held, "what a folder declares leaves it")
+}
+
 func TestScopesAreApart(t *testing.T) {
 	l := openAt(t, newPath(t))
 	m := memory("a.service", "")

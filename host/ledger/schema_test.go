@@ -1,12 +1,18 @@
 package ledger
 
 import (
-	"strconv"
+	"compress/gzip"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
+	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/plan"
 	"stead/host/unit"
@@ -23,15 +29,45 @@ func stamp(t *testing.T, version string) string {
 	return path
 }
 
+// The file was written by a stead of schema 1.
 func TestLedgerOfTheVersionBeforeIsBroughtForward(t *testing.T) {
-	path := stamp(t, strconv.Itoa(Schema-1))
+	f, err := os.Open("testdata/schema-1.db.gz")
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	data, err := io.ReadAll(z)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	for range 2 {
+		l := openAt(t, path)
+		found, err := l.version()
+		require.NoError(t, err)
+		require.Equal(t, 2, found)
+		s, err := l.Load()
+		require.NoError(t, err)
+		require.Equal(t, []string{"db", "web"}, slices.Sorted(maps.Keys(s.Declarations)))
+		require.True(t, s.Declarations["web"].Of(""), "it came from a folder")
+		require.Equal(t, uint64(3), s.Declarations["web"].Generation)
+		require.Nil(t, s.Held)
+		require.Equal(t, "web", s.Units[Key{unit.System, "web.service"}].Name)
+		require.Equal(t, "boot", s.Managers[unit.System].Boot)
+		blob, err := l.Blob(sum([]byte("theirs")))
+		require.NoError(t, err)
+		require.Equal(t, "theirs", string(blob))
+		require.NoError(t, l.Close())
+	}
 	l := openAt(t, path)
-	s, err := l.Load()
-	require.NoError(t, err)
-	require.Len(t, s.Units, 1)
-	found, err := l.version()
-	require.NoError(t, err)
-	require.Equal(t, Schema, found)
+	require.NoError(t, l.Accept(accept.Change{Held: &accept.Held{Index: []byte("i")}}))
+}
+
+func TestLedgerThatIsTooOldIsRefusedByName(t *testing.T) {
+	path := stamp(t, "0")
+	_, err := Open(Options{Path: path})
+	require.Equal(t, fault.Unsupported, fault.ClassOf(err))
+	require.EqualError(t, err, "open ledger: "+path+": its schema is 0 and this stead reads 1 to 2: it is too old")
+	require.Contains(t, fault.HintOf(err), "start a stead of ledger schema 1 on it once")
 }
 
 func TestLedgerOfANewerSteadIsRefusedByName(t *testing.T) {
