@@ -42,7 +42,7 @@ func (c *Controller) serve(r *run, keys *identity.Mesh) ([]string, error) {
 		return nil, err
 	}
 	s, err := server.New(server.Options{
-		Name: c.o.Name, Listen: c.o.Listen, Store: filepath.Join(c.o.Dir, "store"), MaxStore: c.o.MaxStore,
+		Name: c.o.Name, Listen: c.o.Listen, Store: filepath.Join(c.o.Dir, storeDir), MaxStore: c.o.MaxStore,
 		Trust: trust, TLS: tls, Logger: c.log,
 	})
 	if err != nil {

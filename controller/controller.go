@@ -10,8 +10,9 @@
 // So any number of controllers answer side by side, each call by whichever takes
 // it, and nothing that must not be lost is in the memory of one.
 //
-// The mesh folder holds keys (mesh/identity), store (JetStream's files), and
-// epoch.json, which says which state this controller saw last.
+// The mesh folder holds keys (mesh/identity), store (JetStream's files),
+// epoch.json, which says which state this controller saw last, and servers.json,
+// which says where it was last reached.
 //
 // Errors of Run are those after which a controller cannot go on: the folder is
 // another's or not to be read, the store is not the one that this controller
@@ -22,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -107,9 +107,6 @@ func New(o Options) (*Controller, error) {
 	}
 	return &Controller{o: o, log: o.Logger, ready: make(chan struct{})}, nil
 }
-
-// KeysDir is where a mesh folder has the keys of the mesh.
-func KeysDir(dir string) string { return filepath.Join(dir, "keys") }
 
 // Ready is closed when the controller answers.
 func (c *Controller) Ready() <-chan struct{} { return c.ready }
@@ -197,7 +194,7 @@ const openPause = time.Second
 
 func (c *Controller) openOnce(ctx context.Context, keys *identity.Mesh, conn *mesh.Conn) (*state.Store, *trail.Trail, error) {
 	store, err := state.Open(ctx, state.Options{
-		Conn: conn, Mesh: keys.ID(), Key: keys.DeclarationKey(), Marker: filepath.Join(c.o.Dir, "epoch.json"),
+		Conn: conn, Mesh: keys.ID(), Key: keys.DeclarationKey(), Marker: filepath.Join(c.o.Dir, markerFile),
 		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log,
 	})
 	if err != nil {
@@ -205,24 +202,4 @@ func (c *Controller) openOnce(ctx context.Context, keys *identity.Mesh, conn *me
 	}
 	audit, err := trail.Open(ctx, conn, trail.Options{Logger: c.log})
 	return store, audit, err
-}
-
-// openKeys opens the keys of the mesh, and makes them where there are none yet.
-func openKeys(dir string, now time.Time) (*identity.Mesh, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fault.New(fault.Failed, "make mesh folder", dir, err)
-	}
-	keys, err := identity.Open(KeysDir(dir))
-	if !fault.Is(err, fault.NotFound) {
-		return keys, err
-	}
-	// What a mesh wrote without its keys can be read by nobody: other keys would
-	// only hide that they are missing.
-	for _, name := range []string{"store", "epoch.json"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return nil, fault.New(fault.NotFound, "open keys", KeysDir(dir), errors.New("the mesh folder has state and no keys")).
-				WithHint("put the folder keys of this mesh back, or name an empty folder for another mesh")
-		}
-	}
-	return identity.Create(KeysDir(dir), now)
 }
