@@ -15,12 +15,17 @@
 // once.
 //
 // Asking for what stands already is no change: every request may be sent again.
+// What was admitted once is not judged by nodes that left since: a declaration
+// that names a removed node, and is not moved, gets a warning.
 package admit
 
 import (
+	"fmt"
+	"maps"
 	"time"
 
 	"stead/controller/assign"
+	"stead/host/fault"
 	"stead/mesh/wire"
 )
 
@@ -33,7 +38,7 @@ type Basis struct {
 	// presumed.
 	Profiles map[string]wire.Profile
 	// Kept says which nodes keep a declaration of an epoch or mesh before, by its
-	// name, as their hosts report (wire.Source).
+	// name, sorted, as their hosts report (wire.Source).
 	Kept map[string][]string
 	Who  string // who asks: "operator alice"
 	Now  time.Time
@@ -43,17 +48,110 @@ type Basis struct {
 
 // Decision is what becomes of a request.
 type Decision struct {
-	// Writes are the declarations to commit, all in one, sorted by name; Node is the
-	// node to commit. There is none when nothing changes, when something holds the
-	// request up, and in a dry run.
+	// Writes are the declarations to commit, all in one, in the order of the request;
+	// Node is the node to commit. There is none when nothing changes, when something
+	// holds the request up, and in a dry run.
 	Writes []*assign.Declaration
 	Node   *assign.Node
-	// After is mesh state as it would be, at the revision that was looked at. It is
-	// the state of the basis when nothing would change, or a Problem stands in the
-	// way.
+	// After is mesh state as it would be, at the revision that was looked at; that
+	// of the basis when a Problem stands in the way.
 	After *assign.Placement
 	// Reply is the answer to the caller; whoever committed sets Revision anew.
 	Reply wire.ChangeReply
 
-	before *assign.Placement
+	changes []*change
+}
+
+// judge is one request that is being judged.
+type judge struct {
+	Basis
+	force, yes, dry bool
+	before, after   *assign.Placement
+	changes         []*change
+	problems        problems
+	conflicts       []wire.Conflict
+	warnings        []string
+	near            map[string]string   // what was probably meant, by what was written
+	labels          map[string][]string // that nodes carry; nil: not looked at yet
+}
+
+// newJudge refuses what is not judged at all: a request of another version, and
+// any when the state is not sound.
+func newJudge(b Basis, op, object string, version int) (*judge, error) {
+	if version != wire.Version {
+		cure := "upgrade stead on this machine"
+		if version > wire.Version {
+			cure = "upgrade stead on the controllers"
+		}
+		return nil, fault.New(fault.Unsupported, op, object, fmt.Errorf("the request is of wire version %d; this controller reads %d", version, wire.Version)).WithHint(cure)
+	}
+	if b.State.Unsound != nil {
+		return nil, fault.New(fault.Failed, op, object, fmt.Errorf("mesh state is not sound, and nothing is written to it: %w", b.State.Unsound)).
+			WithHint("mount the store that belongs to this mesh, or begin with what is left: stead controller run --begin-epoch")
+	}
+	j := &judge{Basis: b, before: b.Placement, problems: problems{files: map[string]int{"": -1}}, near: map[string]string{}}
+	if j.before == nil {
+		j.before = assign.Place(b.State)
+	}
+	return j, nil
+}
+
+// standing returns the declaration of that name as it stands, and why what
+// stands there cannot be read. A tombstone is returned too; nil is nothing.
+func (j *judge) standing(name string) (d *assign.Declaration, unreadable string) {
+	if why, yes := j.State.UnreadableDeclarations[name]; yes {
+		return nil, why
+	}
+	return j.State.Declarations[name], ""
+}
+
+// place works out who has what once the changes have landed.
+func (j *judge) place(node *assign.Node) {
+	s := *j.State
+	s.Declarations, s.UnreadableDeclarations = maps.Clone(s.Declarations), maps.Clone(s.UnreadableDeclarations)
+	if s.Declarations == nil {
+		s.Declarations = map[string]*assign.Declaration{}
+	}
+	for _, c := range j.changes {
+		if c.writes() {
+			s.Declarations[c.is.Name] = c.is
+			delete(s.UnreadableDeclarations, c.is.Name)
+		}
+	}
+	if node != nil {
+		s.Nodes, s.UnreadableNodes = maps.Clone(s.Nodes), maps.Clone(s.UnreadableNodes)
+		if s.Nodes == nil {
+			s.Nodes = map[string]*assign.Node{}
+		}
+		s.Nodes[node.Name] = node
+		delete(s.UnreadableNodes, node.Name)
+	}
+	j.after = assign.Place(&s)
+}
+
+// decide puts together what was found.
+func (j *judge) decide(node *assign.Node, sure string) Decision {
+	d := Decision{After: j.after, changes: j.changes}
+	d.Reply = wire.ChangeReply{Epoch: j.State.Epoch, Revision: j.State.Revision, Conflicts: j.conflicts, Warnings: j.warnings}
+	if list := j.problems.sorted(); len(list) > 0 {
+		d.Reply.Problems = list
+		d.After, d.changes = j.before, nil
+		return fit(d)
+	}
+	if !j.yes {
+		d.Reply.Sure = sure
+	}
+	held := len(j.conflicts) > 0 || d.Reply.Sure != ""
+	for _, c := range j.changes {
+		if j.dry || !held {
+			d.Reply.Changes = append(d.Reply.Changes, j.told(c))
+		}
+		if !j.dry && !held && c.writes() {
+			d.Writes = append(d.Writes, c.is)
+		}
+	}
+	if !j.dry && !held {
+		d.Node = node
+	}
+	return fit(d)
 }

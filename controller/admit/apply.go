@@ -1,29 +1,39 @@
 package admit
 
 import (
-	"stead/host/fault"
+	"stead/controller/assign"
 	"stead/mesh/wire"
 )
 
 // Apply judges a request to declare. The error is a *fault.Error: failed when the
 // state is not sound, unsupported for messages of another version.
 func Apply(b Basis, r wire.ApplyRequest) (Decision, error) {
-	return Decision{}, fault.New(fault.Unsupported, "apply", "", nil)
+	j, err := newJudge(b, "apply", "", r.Wire)
+	if err != nil {
+		return Decision{}, err
+	}
+	j.force, j.yes, j.dry = r.Force, r.Yes, r.DryRun
+	for _, doc := range j.read(r.Files) {
+		c := j.declare(doc)
+		j.address(c)
+		j.conflict(c, r.Seen[doc.Name])
+		j.changes = append(j.changes, c)
+	}
+	j.total()
+	j.consequences(nil)
+	for _, c := range j.changes {
+		j.nowhere(c)
+	}
+	return j.decide(nil, j.sure()), nil
 }
 
-// Withdraw judges a request to withdraw. Errors are those of Apply.
-func Withdraw(b Basis, r wire.WithdrawRequest) (Decision, error) {
-	return Decision{}, fault.New(fault.Unsupported, "withdraw", "", nil)
+// consequences places the changes, and judges what each node would have.
+func (j *judge) consequences(node *assign.Node) {
+	j.place(node)
+	for _, c := range j.changes {
+		j.reach(c)
+	}
+	j.full()
+	j.owners()
+	j.vocabulary()
 }
-
-// Settings judges a request to change what people set of a node. Errors are
-// those of Apply.
-func Settings(b Basis, r wire.SettingsRequest) (Decision, error) {
-	return Decision{}, fault.New(fault.Unsupported, "node", r.Node, nil)
-}
-
-// Plans returns what is to be asked of each node for its plan of the change: the
-// declarations that it would get or get anew, and the names that it would lose.
-// It holds the nodes of only, or all that are concerned when only is empty. Each
-// list of requests is to be asked in its order; each request fits into a message.
-func (d Decision) Plans(only []string) map[string][]wire.PlanRequest { return nil }

@@ -54,7 +54,8 @@ func short(text string) string {
 func AddressOf(s *shape.Service) Address {
 	a := Address{Labels: maps.Clone(s.Labels), All: s.All}
 	if len(s.Nodes) > 0 {
-		a.Nodes = slices.Compact(slices.Sorted(slices.Values(s.Nodes)))
+		a.Nodes = s.Nodes
+		a.Nodes = slices.Clone(a.sorted())
 	}
 	return a
 }
@@ -69,9 +70,19 @@ func (a Address) key() string {
 	case a.All:
 		return "all"
 	case len(a.Nodes) > 0:
-		return "nodes " + strings.Join(slices.Compact(slices.Sorted(slices.Values(a.Nodes))), " ")
+		return "nodes " + strings.Join(a.sorted(), " ")
 	}
 	return "labels " + labelsKey(a.Labels)
+}
+
+// sorted are the nodes that a names, which mostly are sorted already.
+func (a Address) sorted() []string {
+	for i := 1; i < len(a.Nodes); i++ {
+		if a.Nodes[i-1] >= a.Nodes[i] {
+			return slices.Compact(slices.Sorted(slices.Values(a.Nodes)))
+		}
+	}
+	return a.Nodes
 }
 
 func labelsKey(labels map[string]string) string {

@@ -121,7 +121,7 @@ func (p *Placement) NodesOf(a Address) []string {
 		return p.nodes
 	case len(a.Nodes) > 0:
 		var there []string
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(a.Nodes))) {
+		for _, name := range a.sorted() {
 			if p.lives(name) {
 				there = append(there, name)
 			}

@@ -1,0 +1,122 @@
+package admit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"stead/controller/assign"
+	"stead/host/shape"
+	"stead/mesh/wire"
+)
+
+// lack is what a host cannot read.
+type lack struct {
+	version string          // of stead there
+	speaks  []int           // versions of the messages, when ours is none of them
+	shape   bool            // the whole shape
+	fields  map[string]bool // fields of it
+}
+
+// lacks are the nodes whose hosts cannot read all that this version declares.
+func (j *judge) lacks() map[string]lack {
+	var ours []string
+	for _, f := range shape.Vocabulary()[0].Fields {
+		ours = append(ours, f.Name)
+	}
+	all := map[string]lack{}
+	for node, p := range j.Profiles {
+		l := lack{version: p.Version, fields: map[string]bool{}}
+		if len(p.Wires) > 0 && !slices.Contains(p.Wires, wire.Version) {
+			l.speaks = p.Wires
+		}
+		i := slices.IndexFunc(p.Vocabulary, func(s wire.Shape) bool { return s.Name == shape.ServiceShape })
+		if l.shape = i < 0; !l.shape {
+			for _, name := range ours {
+				if !slices.Contains(p.Vocabulary[i].Fields, name) {
+					l.fields[name] = true
+				}
+			}
+		}
+		if l.shape || l.speaks != nil || len(l.fields) > 0 {
+			all[node] = l
+		}
+	}
+	return all
+}
+
+// vocabulary judges whether every host that gets something new can read it.
+func (j *judge) vocabulary() {
+	lacks := j.lacks()
+	if len(lacks) == 0 {
+		return
+	}
+	for _, c := range j.changes {
+		nodes := c.gain
+		if is := alive(c.is); is == nil {
+			continue
+		} else if c.how == wire.New || c.how == wire.Edited {
+			nodes = j.after.NodesOf(is.Address)
+		}
+		j.readable(c, nodes, lacks)
+	}
+}
+
+// readable notes what of c's declaration the hosts of nodes cannot read: each
+// thing once, with all nodes that lack it.
+func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
+	const speech, whole = " speech", " whole" // no field is named so
+	without := map[string][]string{}
+	var used map[string]bool
+	for _, node := range nodes {
+		l, ok := lacks[node]
+		switch {
+		case !ok:
+			continue
+		case l.speaks != nil:
+			without[speech] = append(without[speech], node)
+			continue
+		case l.shape:
+			without[whole] = append(without[whole], node)
+			continue
+		case used == nil:
+			used = map[string]bool{}
+			for name := range fields(&assign.Declaration{Canonical: c.is.Canonical}) {
+				used[name] = true
+			}
+		}
+		for name := range l.fields {
+			if used[name] {
+				without[name] = append(without[name], node)
+			}
+		}
+	}
+	where := addressing(c.is.Address)
+	for _, what := range slices.Sorted(maps.Keys(without)) {
+		nodes := without[what]
+		l := lacks[nodes[0]]
+		host, cure := hosts(nodes, l.version), "upgrade stead there, or address it to other nodes"
+		switch what {
+		case speech:
+			j.problem(c, where, fmt.Sprintf("%s: it speaks version %s of the wire, and this controller %d", host, numbers(l.speaks), wire.Version), "bring stead to one version there and here, or address it to other nodes")
+		case whole:
+			j.problem(c, "shape", fmt.Sprintf("%s: it does not know the shape %q", host, shape.ServiceShape), cure)
+		default:
+			j.problem(c, what, fmt.Sprintf("%s: it does not know the field %q", host, what), cure)
+		}
+	}
+}
+
+// hosts names hosts by their nodes, and the version that the first one has.
+func hosts(nodes []string, version string) string {
+	if version == "" {
+		version = "of unknown version"
+	}
+	if len(nodes) == 1 {
+		return fmt.Sprintf("the host of %s (stead %.40s)", nodes[0], version)
+	}
+	return fmt.Sprintf("the hosts of %s (stead %.40s on %s)", assign.List(nodes), version, nodes[0])
+}
+
+func numbers(all []int) string { return strings.Trim(fmt.Sprint(all), "[]") }
