@@ -26,7 +26,13 @@ func Changed(before, after *Placement) []string {
 			touched[name] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(touched)), func(name string) bool { return !after.lives(name) })
+	var changed []string
+	for _, name := range after.nodes {
+		if touched[name] {
+			changed = append(changed, name)
+		}
+	}
+	return changed
 }
 
 // compare notes the nodes for which is is another entry than was.
