@@ -20,7 +20,7 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Main(ctx, cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: width(os.Stdout), Version: version})
+	code := cli.Main(ctx, cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: width(os.Stdout), Version: version, Env: os.Getenv})
 	stop()
 	os.Exit(code)
 }

@@ -25,7 +25,7 @@ var below = map[layer][]layer{
 	ground:   {words, pure, ground},
 	fakes:    {words, pure, adapters, ground},
 	assembly: {words, pure, loops, adapters, ground, assembly},
-	command:  {words, pure, ground, assembly, command},
+	command:  {words, pure, adapters, ground, assembly, command},
 }
 
 // row is what one package may import of stead. Its tests may also import every
@@ -86,7 +86,7 @@ var table = []row{
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire", "mesh/client"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
-	{command, "cmd/stead/cli", "cmd/stead/contexts host host/fault host/folder host/report host/shape host/unit " +
+	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/shape host/unit " +
 		"mesh mesh/client mesh/identity mesh/subject mesh/wire", ""},
 	{command, "cmd/stead/contexts", "host/fault mesh/identity mesh/subject mesh/wire", ""},
 

@@ -20,6 +20,10 @@ commands{{range .Commands}}{{if .IsAvailableCommand}}
 
 flags
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{- if index .Annotations "asks the mesh"}}
+
+flags of every command that asks the mesh
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
 {{- if .HasExample}}
 
 examples

@@ -23,12 +23,17 @@ func table(w io.Writer, indent string, head []string, rows [][]string) {
 	}
 	wide := widths(rows)
 	for _, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			b.WriteString(text.Pad(cell, wide[i], ' '))
-		}
-		fmt.Fprintln(w, indent+strings.TrimRight(b.String(), " "))
+		fmt.Fprintln(w, aligned(indent, wide, row))
 	}
+}
+
+// aligned is one line of a table, behind indent.
+func aligned(indent string, wide []int, row []string) string {
+	var b strings.Builder
+	for i, cell := range row {
+		b.WriteString(text.Pad(cell, wide[i], ' '))
+	}
+	return strings.TrimRight(indent+b.String(), " ")
 }
 
 // widths are those of the columns of a table, in columns of the screen, with the
@@ -121,6 +126,14 @@ func (w screen) ago(t time.Time) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// since is ago within a sentence.
+func (w screen) since(t time.Time) string {
+	if ago := w.ago(t); !t.IsZero() && ago != "now" {
+		return ago + " ago"
+	}
+	return w.ago(t)
 }
 
 // when writes a moment, with its day when that is not today.

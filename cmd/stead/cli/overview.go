@@ -123,16 +123,19 @@ func tally(reports []*report.Report) string {
 	return fmt.Sprintf("%d declared: %s", len(reports), strings.Join(parts, ", "))
 }
 
-// reason joins the code of a reason with its sentence, unless that begins with
+// reason says why a report is as it is.
+func reason(r *report.Report) string { return because(string(r.Reason), r.Text) }
+
+// because joins the code of a reason with its sentence, unless that begins with
 // the same words.
-func reason(r *report.Report) string {
+func because(code, sentence string) string {
 	switch {
-	case r.Text == "":
-		return string(r.Reason)
-	case r.Reason == "" || strings.HasPrefix(r.Text, string(r.Reason)) || strings.HasPrefix(r.Text, strings.ReplaceAll(string(r.Reason), "-", " ")):
-		return r.Text
+	case sentence == "":
+		return code
+	case code == "" || strings.HasPrefix(sentence, code) || strings.HasPrefix(sentence, strings.ReplaceAll(code, "-", " ")):
+		return sentence
 	}
-	return string(r.Reason) + ": " + r.Text
+	return code + ": " + sentence
 }
 
 func state(s report.State) string {

@@ -37,11 +37,18 @@ type Options struct {
 	Out, Err io.Writer
 	Width    int // columns of the terminal that Out is; 0: it is none
 	Version  string
-	Now      func() time.Time // the clock of "since when"; nil: time.Now
+	Now      func() time.Time    // the clock of "since when"; nil: time.Now
+	Env      func(string) string // the environment; nil: an empty one
 }
+
+// screen is out as a place for an answer.
+func (o Options) screen(out io.Writer) screen { return screen{out, o.Now(), o.Width} }
 
 // errNotWanted ends a command whose answer was given, and was not a good one.
 var errNotWanted = errors.New("not in the wanted state")
+
+// errSilent ends a command whose answer lacks that of some nodes.
+var errSilent = errors.New("some nodes did not answer")
 
 // usageError is a command line that cannot be understood, and its cure.
 type usageError struct {
@@ -54,8 +61,11 @@ func Main(ctx context.Context, o Options) int {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Env == nil {
+		o.Env = func(string) string { return "" }
+	}
 	root := newRoot(o)
-	root.SetArgs(o.Args)
+	root.SetArgs(joinWait(o.Args))
 	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.Err)
@@ -66,6 +76,8 @@ func Main(ctx context.Context, o Options) int {
 		return ExitDone
 	case errors.Is(err, errNotWanted):
 		return ExitNotWanted
+	case errors.Is(err, errSilent):
+		return ExitSilent
 	case errors.As(err, &usage):
 		complain(o.Err, usage.error, usage.hint)
 		return ExitUsage
@@ -77,11 +89,16 @@ func Main(ctx context.Context, o Options) int {
 // complain writes an error and its cure.
 func complain(w io.Writer, err error, hint string) {
 	var problems shape.Problems
-	if errors.As(err, &problems) {
+	var held refusal
+	switch {
+	case errors.As(err, &held):
+		held.complain(w)
+		return
+	case errors.As(err, &problems):
 		fmt.Fprint(w, "error: ")
 		// The terminal that cannot be written to has no other place to say so.
 		_ = problems.Format(w, "")
-	} else {
+	default:
 		fmt.Fprintf(w, "error: %s\n", strings.TrimSpace(err.Error()))
 	}
 	var f *fault.Error
@@ -100,7 +117,9 @@ func newRoot(o Options) *cobra.Command {
 		Long: "stead keeps the systemd units of machines as they are declared.\n\n" +
 			"A declaration says what is to be so of one unit: its file, its drop-ins,\n" +
 			"whether it runs and whether it is enabled. The host applies it, and puts it\n" +
-			"right when it drifts.",
+			"right when it drifts.\n\n" +
+			"In a mesh, declarations are applied once and come to every node that they\n" +
+			"address.",
 		Version:       o.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -110,7 +129,13 @@ func newRoot(o Options) *cobra.Command {
 	if f := root.Flags().Lookup("version"); f != nil { // there is none without a version
 		f.Usage = "print the version"
 	}
-	root.AddCommand(newHost(o), newCompletion(), newVersion(o))
+	r := &reach{o: o}
+	r.flags(root.PersistentFlags())
+	root.AddCommand(newUp(o), newController(o), newHost(o), newCredentials())
+	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newNode(r), newContext(r))
+	root.AddCommand(newCompletion(), newVersion(o))
+	complete(root, "context", r.completeContexts)
+	complete(root, "timeout", cobra.NoFileCompletions)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()

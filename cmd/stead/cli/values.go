@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // waitTime is the value of a flag that bounds a wait.
@@ -32,6 +35,26 @@ func (w *waitTime) String() string {
 // Type implements pflag.Value.
 func (w *waitTime) Type() string { return "time" }
 
+// joinWait makes one argument of --wait and a time behind it: the time may be
+// left out, and then what follows is another argument.
+func joinWait(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(joined, args[i:]...)
+		}
+		if args[i] == "--wait" && i+1 < len(args) {
+			if _, err := time.ParseDuration(args[i+1]); err == nil {
+				joined = append(joined, "--wait="+args[i+1])
+				i++
+				continue
+			}
+		}
+		joined = append(joined, args[i])
+	}
+	return joined
+}
+
 // logLevel is the value of a flag that says from which level on is logged.
 type logLevel slog.Level
 
@@ -49,3 +72,56 @@ func (l *logLevel) String() string { return strings.ToLower(slog.Level(*l).Strin
 
 // Type implements pflag.Value.
 func (l *logLevel) Type() string { return "level" }
+
+// format is the value of a flag that says in which form the answer is wanted; ""
+// is that for people.
+type format string
+
+// Set takes one of the formats.
+func (f *format) Set(s string) error {
+	if !slices.Contains(formats(), s) {
+		return errors.New("the formats are json, yaml and wide")
+	}
+	*f = format(s)
+	return nil
+}
+
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "format" }
+
+// coded reports whether the answer is for programs.
+func (f format) coded() bool { return f == "json" || f == "yaml" }
+
+// formatFlag gives c the flag for it.
+func formatFlag(c *cobra.Command, f *format) {
+	c.Flags().VarP(f, "output", "o", "answer in `FORMAT`: json, yaml or wide")
+	complete(c, "output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// labels is the value of a flag that selects by labels.
+type labels map[string]string
+
+// Set takes key=value, several of them with commas between, and adds them.
+func (l labels) Set(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || key == "" {
+			return errors.New("a label is written key=value, such as role=web")
+		}
+		l[key] = value
+	}
+	return nil
+}
+
+func (l labels) String() string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		parts = append(parts, key+"="+l[key])
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (l labels) Type() string { return "label" }

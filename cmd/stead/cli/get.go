@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stead/cmd/stead/contexts"
+	"stead/host/fault"
+	"stead/mesh/subject"
+	"stead/mesh/wire"
+)
+
+// getOptions are the flags of get.
+type getOptions struct {
+	nodes  []string
+	labels labels
+	output format
+}
+
+func newGet(r *reach) *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "get",
+		Short: "list what is declared, the nodes, or how everything stands",
+		Long:  "get lists what the mesh knows, one thing a line.",
+	})
+	c.AddCommand(newGetDeclarations(r), newGetNodes(r), newGetReports(r))
+	return c
+}
+
+func newGetDeclarations(r *reach) *cobra.Command {
+	return r.getter(wire.Declarations, &cobra.Command{
+		Use:   "declarations [NAME]...",
+		Short: "list what is declared, for which nodes, and how far it has come",
+		Long: "declarations lists what is declared in the mesh: all of it, what is named, or\n" +
+			"what -n or -l address. -o json and yaml hold what each of them declares.",
+		Example: "  stead get declarations\n  stead get declarations web -o yaml\n  stead get declarations -n web1",
+	})
+}
+
+func newGetNodes(r *reach) *cobra.Command {
+	return r.getter(wire.Nodes, &cobra.Command{
+		Use:   "nodes [NAME]...",
+		Short: "list the nodes of the mesh",
+		Long: "nodes lists the machines of the mesh: whether their host was heard of in the\n" +
+			"last two minutes, their labels, and how much of what is declared there is so.",
+		Example: "  stead get nodes\n  stead get nodes -l role=web -o wide",
+	})
+}
+
+func newGetReports(r *reach) *cobra.Command {
+	return r.getter(wire.Reports, &cobra.Command{
+		Use:   "reports [NAME]...",
+		Short: "list how every declaration stands on every node",
+		Long: "reports lists what hosts say of each declaration on their node: its outcome,\n" +
+			"since when, and why. NAME is that of a declaration.",
+		Example: "  stead get reports\n  stead get reports web\n  stead get reports -n web1 -o wide",
+	})
+}
+
+// getter makes c list what is of kind.
+func (r *reach) getter(kind string, c *cobra.Command) *cobra.Command {
+	o := getOptions{labels: labels{}}
+	asks(c)
+	f := c.Flags()
+	if kind != wire.Nodes {
+		f.StringSliceVarP(&o.nodes, "node", "n", nil, "only of `NODE`; may be given again")
+		complete(c, "node", r.completeNames(wire.Nodes))
+	}
+	f.VarP(o.labels, "labels", "l", "only of nodes that carry `KEY=VALUE`; may be given again")
+	formatFlag(c, &o.output)
+	c.ValidArgsFunction = r.completeNames(kind)
+	if kind == wire.Reports {
+		c.ValidArgsFunction = r.completeNames(wire.Declarations)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		q := wire.GetRequest{Kind: kind, Names: args, Nodes: o.nodes, Labels: o.labels}
+		if kind == wire.Nodes {
+			q.Names, q.Nodes = nil, args
+		}
+		q.Content = kind == wire.Declarations && o.output.coded()
+		return r.run(c.Context(), func(ctx context.Context, l *link) error { return r.get(ctx, c, l, q, o.output) })
+	}
+	return c
+}
+
+// get shows the answer to q, and then what is the matter with it.
+func (r *reach) get(ctx context.Context, c *cobra.Command, l *link, q wire.GetRequest, f format) error {
+	reply, err := r.collect(ctx, l, q)
+	if err != nil {
+		return l.explain("get "+q.Kind, err)
+	}
+	if len(q.Names) > 0 {
+		l.sight(ctx, c, reply)
+	}
+	out := r.o.screen(c.OutOrStdout())
+	if f.coded() {
+		err = encode(out, string(f), reply)
+	} else {
+		err = flush(out, func(w screen) { w.got(q.Kind, reply, f == "wide") })
+	}
+	if err != nil {
+		return err
+	}
+	return missing(q, reply)
+}
+
+// collect puts all pages together. The error is that of the client.
+func (r *reach) collect(ctx context.Context, l *link, q wire.GetRequest) (wire.GetReply, error) {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	var all wire.GetReply
+	err := l.Get(ctx, q, func(page wire.GetReply) error {
+		all.Mesh, all.Epoch, all.Revision, all.Trouble = page.Mesh, page.Epoch, page.Revision, page.Trouble
+		all.Declarations = append(all.Declarations, page.Declarations...)
+		all.Nodes = append(all.Nodes, page.Nodes...)
+		all.Reports = append(all.Reports, page.Reports...)
+		for _, name := range page.Missing {
+			if !slices.Contains(all.Missing, name) {
+				all.Missing = append(all.Missing, name)
+			}
+		}
+		if all.Closest == nil {
+			all.Closest = page.Closest
+		}
+		return nil
+	})
+	return all, err
+}
+
+// sight remembers the declarations that were asked for by name and shown with
+// what they declare, and that others are not there.
+func (l *link) sight(ctx context.Context, c *cobra.Command, reply wire.GetReply) {
+	s := contexts.Sight{Epoch: reply.Epoch, Revision: reply.Revision, Marks: map[string]wire.Mark{}}
+	for _, d := range reply.Declarations {
+		if len(d.Canonical) > 0 {
+			s.Marks[d.Name] = d.Mark
+		}
+	}
+	for _, name := range reply.Missing {
+		s.Marks[name] = ""
+	}
+	l.remember(ctx, c.ErrOrStderr(), s)
+}
+
+// missing is the error of an answer that cannot be trusted, or in which
+// something lacks that was named.
+func missing(q wire.GetRequest, reply wire.GetReply) error {
+	if reply.Trouble != "" {
+		return distrust(reply.Trouble)
+	}
+	if len(reply.Missing) == 0 {
+		return nil
+	}
+	name := reply.Missing[0]
+	what := "declaration"
+	if slices.Contains(q.Nodes, name) && !slices.Contains(q.Names, name) {
+		what = "node"
+	}
+	err := unknown("get "+q.Kind, what, name, reply.Closest[name], "stead get "+q.Kind)
+	if len(reply.Missing) > 1 {
+		return fault.New(fault.NotFound, "get "+q.Kind, "", fmt.Errorf("not known: %s", some(reply.Missing))).WithHint(err.(*fault.Error).Hint)
+	}
+	return err
+}
+
+// distrust is the error of mesh state that is not what controllers wrote.
+func distrust(trouble string) error {
+	return fault.New(fault.Failed, "mesh state cannot be trusted", "", fmt.Errorf("%s", trouble)).
+		WithHint("nothing is told to nodes, which keep what they have; put a backup back, or: stead controller run --begin-epoch")
+}
+
+// completeNames completes what the mesh knows of a kind, where it answers at once.
+func (r *reach) completeNames(kind string) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		r.timeout = waitTime(min(time.Duration(r.timeout), 2*time.Second))
+		var names []string
+		// Who completes is told nothing of errors.
+		_ = r.run(c.Context(), func(ctx context.Context, l *link) error {
+			reply, err := r.collect(ctx, l, wire.GetRequest{Kind: kind})
+			for _, d := range reply.Declarations {
+				names = append(names, d.Name)
+			}
+			for _, n := range reply.Nodes {
+				names = append(names, n.Name)
+			}
+			return err
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// nodeNames wants the names of nodes.
+func nodeNames(given []string) error {
+	for _, name := range given {
+		if _, err := subject.ParseNode(name); err != nil {
+			return usageError{err, "the names of nodes are listed by: stead get nodes"}
+		}
+	}
+	return nil
+}
