@@ -105,10 +105,7 @@ func (b *batch) openKeeper() (*keeper, error) {
 func (k *keeper) add(line Kept, data []byte) (string, error) {
 	k.dirty = true
 	if line.Entry.Kind == plan.File {
-		line.As = line.Entry.Digest[:16] + "-" + path.Base(line.Path)
-		if len(line.As) > 255 {
-			line.As = line.As[:255]
-		}
+		line.As = keptAs(line.Path, line.Entry)
 		if err := k.copy(line.As, data); err != nil {
 			return "", err
 		}
@@ -124,6 +121,20 @@ func (k *keeper) add(line Kept, data []byte) (string, error) {
 		return keptIndex, nil
 	}
 	return line.As, nil
+}
+
+// keptAs is the name of the copy of a file.
+func keptAs(p string, e plan.Entry) string {
+	as := e.Digest[:16] + "-" + path.Base(p)
+	return as[:min(len(as), 255)]
+}
+
+// KeptAs is where Apply tells that it kept what stood at p, a file or a link.
+func (d *Disk) KeptAs(p string, e plan.Entry) string {
+	if e.Kind != plan.File {
+		return d.o.Kept + "/" + keptIndex
+	}
+	return d.o.Kept + "/" + keptAs(p, e)
 }
 
 // copy writes one copy. One of the same name holds the same bytes, but for what

@@ -9,8 +9,8 @@
 // about to be written is durable in the ledger before the act, so a killed host
 // goes on where it was.
 //
-// One goroutine, that of Run, owns all state. Declare, Reports and Alive may be
-// called from any goroutine. The loop owns no adapter: it neither opens nor
+// One goroutine, that of Run, owns all state. Declare, Plan, Reports, Published
+// and Alive may be called from any goroutine. The loop owns no adapter: it neither opens nor
 // closes the manager, disk, ledger and watcher that it is given. Errors end in
 // reports and in the log, once, with what happens next.
 package reconcile
@@ -45,11 +45,20 @@ type manager interface {
 
 // disk is where unit files and links stand.
 type disk interface {
+	foresight
 	Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error)
 	Snapshot(path string) (plan.Entry, []byte, error)
 	Apply(ctx context.Context, cs []plan.Change) plan.Applied
 	Missing(paths []string) (dirs []string)
 	RemoveDirs(paths []string) (removed []string)
+}
+
+// foresight says what a disk would say after changes that nobody has made, and
+// keeps no note of having been asked.
+type foresight interface {
+	LookAfter(ctx context.Context, qs []plan.Query, changes []plan.Change) ([]plan.Disk, error)
+	Peek(path string) (plan.Entry, []byte, error)
+	KeptAs(path string, e plan.Entry) string
 }
 
 // ledger is the durable memory.
@@ -134,9 +143,11 @@ type Loop struct {
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side
-	left     map[string]left // by name, what the set in force leaves alone
+	aside    map[string]aside            // by name
+	heard    func(*managed, report.Step) // is told of every step; nil for nobody
 	declare  chan Set
 	asks     chan chan struct{}
+	shadows  chan chan *Loop
 	told     chan struct{} // has a token when reports were published since it was last taken
 	snapshot atomic.Pointer[[]*report.Report]
 }
@@ -158,6 +169,7 @@ func New(o Options) *Loop {
 		declare: make(chan Set),
 		asks:    make(chan chan struct{}),
 		told:    make(chan struct{}, 1),
+		shadows: make(chan chan *Loop),
 	}
 	l.side.done = make(chan advice, 1)
 	for _, m := range o.Memories {
@@ -223,6 +235,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		case set := <-l.declare:
 			l.accept(set)
 		case <-l.asks:
+		case ask := <-l.shadows:
+			ask <- l.shadow()
 		case a := <-l.side.done:
 			l.advised(a)
 		case <-timer.C:

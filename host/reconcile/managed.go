@@ -56,11 +56,9 @@ func (m *managed) input(c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
-	told := l.leave(set.Leave) || len(set.Declared) == 0
-	declared := make(map[unit.Name]bool, len(set.Declared))
-	for i := range set.Declared {
-		d := &set.Declared[i]
-		declared[d.Service.Unit] = true
+	declared, taken := l.claims(set.Declared)
+	told := l.setAside(set.Leave, taken) || len(declared) == 0
+	for _, d := range declared {
 		m := l.units[d.Service.Unit]
 		if m == nil {
 			m = &managed{name: d.Service.Unit}
@@ -85,10 +83,10 @@ func (l *Loop) accept(set Set) {
 		}
 	}
 	for _, m := range l.units {
-		if declared[m.name] {
+		if declared[m.name] != nil {
 			continue
 		}
-		if _, leave := l.left[m.mem.Name]; leave && !m.mem.Withdrawn {
+		if l.leaves(m) {
 			l.letBe(m)
 			continue
 		}
@@ -100,6 +98,7 @@ func (l *Loop) accept(set Set) {
 		}
 	}
 	if told {
+		l.disowned()
 		l.publish()
 	}
 }
@@ -238,9 +237,7 @@ func (l *Loop) drop(done []*managed) {
 			delete(l.owners, p)
 		}
 	}
-	for _, m := range l.units {
-		m.dirty = m.dirty || m.owner.Name != "" // it may be theirs now
-	}
+	l.disowned()
 	l.watched = true
 }
 

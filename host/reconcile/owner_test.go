@@ -83,3 +83,25 @@ func TestAnInstanceTakesItsTemplatesChangeInByOneReload(t *testing.T) {
 		require.Equal(t, reloads+1, r.fake.Calls()["Reload"])
 	})
 }
+
+func TestOfTwoThatAskForOneNameTheFirstHasIt(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(alias("b", "nick"), alias("a", "nick"))
+		r.after(3*time.Second).outcome("a.service", report.Converged, "")
+		rep := r.outcome("b.service", report.Refused, report.OwnedBy)
+		require.Equal(t, "conflict with a: nick.service is declared by it already", rep.Text)
+		require.Equal(t, 1, r.fake.Calls()["Reload"], "they do not take it from each other")
+
+		r.declare(alias("b", "nick"), service("a", "/bin/sleep infinity"))
+		r.after(5*time.Second).outcome("b.service", report.Converged, "")
+	})
+}
+
+func TestAUnitsOwnNameComesBeforeAnAlias(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(alias("a", "nick"), service("nick", "/bin/sleep infinity"))
+		r.after(3*time.Second).outcome("nick.service", report.Converged, "")
+		require.Equal(t, "conflict with nick: nick.service is declared by it already", r.outcome("a.service", report.Refused, report.OwnedBy).Text)
+		require.Equal(t, 1, r.fake.Calls()["Reload"])
+	})
+}

@@ -117,14 +117,14 @@ func (l *Loop) publish() {
 		if r == nil {
 			r = pending(l, m, now)
 		}
-		if m.isLeft() && l.left[m.mem.Name].rep != nil {
+		if m.isLeft() && l.aside[m.mem.Name].report != nil {
 			continue // its declaration has a report of its own
 		}
 		all = append(all, r)
 	}
-	for _, f := range l.left {
-		if f.rep != nil {
-			all = append(all, f.rep)
+	for _, a := range l.aside {
+		if a.report != nil {
+			all = append(all, a.report)
 		}
 	}
 	slices.SortFunc(all, func(a, b *report.Report) int {

@@ -38,6 +38,7 @@ type rig struct {
 	kill    string
 	born    time.Time
 	log     *slog.Logger // of the next loop; nil: nothing is logged
+	heard   func(*managed, report.Step)
 }
 
 // inRig runs f with a running loop.
@@ -87,6 +88,7 @@ func (r *rig) start() {
 		}
 	}
 	r.loop = New(r.options)
+	r.loop.heard = r.heard
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

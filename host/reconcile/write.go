@@ -191,7 +191,7 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 			w.m.trials = append(w.m.trials, err)
 			continue
 		}
-		done[w.m], w.m.owes = true, "its files changed"
+		done[w.m], w.m.owes = true, reasonOf(w.m)
 		if _, under := w.m.mem.Before[w.step.Path]; under {
 			w.m.mem.Before, w.m.unsaved = maps.Clone(w.m.mem.Before), true
 			delete(w.m.mem.Before, w.step.Path)
@@ -260,6 +260,9 @@ func (l *Loop) step(m *managed, s plan.Step, took time.Duration, err error) {
 		r.Error = err.Error()
 	}
 	say("step", "scope", l.o.Scope, "unit", m.name, "action", r.Action, "object", r.Object, "reason", r.Reason, "error", r.Error)
+	if l.heard != nil {
+		l.heard(m, r)
+	}
 	const most = 12
 	if len(m.steps) >= most {
 		m.steps = slices.Clone(m.steps[len(m.steps)-most+1:])

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"path/filepath"
+
+	"stead/host/unit"
+)
+
+// What follows says what a manager's answers would be after acts that nobody
+// has done, for those who ask what stead would do.
+
+// Reread is st as it would be after a reload: was is the disk that the manager
+// has read, now the one that it reads. What systemd would make of bytes that it
+// has not seen is not known, so they are taken for good.
+func Reread(st unit.Status, was, now Disk) unit.Status {
+	changed := st.NeedReload || Definition(was) != Definition(now)
+	st.NeedReload = false
+	switch {
+	case st.Asked.IsTemplate(): // answered by its file alone
+		st.Load = reloaded(st.Load, now, changed)
+		return st
+	case now.Fragment == "" && st.Fragment == "": // none, or not one of a file
+		st.DropIns = now.DropIns
+		return st
+	}
+	st.Load = reloaded(st.Load, now, changed)
+	st.Fragment, st.DropIns, st.ID = now.Fragment, now.DropIns, primary(st.Asked, now.Fragment)
+	if st.Load == unit.Loaded {
+		st.Trouble.LoadError = ""
+	}
+	if changed {
+		st.Trouble.Unmet = nil
+	}
+	return st
+}
+
+func reloaded(load unit.LoadState, now Disk, changed bool) unit.LoadState {
+	switch {
+	case now.Fragment == "":
+		return unit.NotFound
+	case now.Mask != "":
+		return unit.Masked
+	case changed, load == unit.NotFound, load == unit.Masked:
+		return unit.Loaded
+	}
+	return load
+}
+
+// primary is the name of the unit that n is loaded as from a fragment.
+func primary(n unit.Name, fragment string) unit.Name {
+	if fragment == "" {
+		return n
+	}
+	id := unit.Name(filepath.Base(fragment))
+	if id.IsTemplate() {
+		return id.WithInstance(n.Instance())
+	}
+	return id
+}
+
+// Obeyed is st as it would be when a job has ended as it was asked to. Run
+// stands for the run that a start begins.
+func Obeyed(st unit.Status, j unit.JobType, k Disk, c Clock, run string) unit.Status {
+	starts := j == unit.StartJob && !st.Active.Up() || j == unit.TryRestartJob && st.Active.Up()
+	switch {
+	case starts:
+		st.Active, st.Sub = unit.Active, "running"
+		st.Invocation, st.Started, st.Restarts = run, c.Monotonic, 0
+	case j == unit.StopJob && !st.Active.Down():
+		st.Active, st.Sub = unit.Inactive, "dead"
+	default:
+		return st
+	}
+	st.Changed, st.MainPID, st.Job = c.Monotonic, 0, unit.Job{}
+	st.Trouble = unit.Trouble{LoadError: st.Trouble.LoadError, Triggers: st.Trouble.Triggers}
+	if starts && transientRun(Input{Disk: k}) {
+		st.Active, st.Sub = unit.Inactive, "dead"
+	}
+	if st.Active.Down() {
+		st.Trouble.Result = "success"
+	}
+	return st
+}
