@@ -209,7 +209,7 @@ func (w screen) changeReply(ch change, refused bool) {
 			w.plans(ch.reply.Plans)
 		}
 		if ch.reply.More > 0 {
-			fmt.Fprintf(w, "… and %s more: ask for those of some nodes with -n\n", count(ch.reply.More, "plan"))
+			fmt.Fprintf(w, "… and %s: ask for those of some nodes with -n\n", count(ch.reply.More, "more plan"))
 		}
 		w.unplanned(ch.reply.Unplanned)
 		if !refused {

@@ -27,7 +27,11 @@ func (w screen) changes(all []wire.Change) {
 			continue
 		}
 		for _, c := range g {
-			rows = append(rows, []string{c.Origin.File, c.Name, count(c.Nodes, "node"), c.How, differs(c)})
+			on := c.Nodes
+			if c.How == wire.Gone {
+				on = c.Loses
+			}
+			rows = append(rows, []string{c.Origin.File, c.Name, count(on, "node"), c.How, differs(c)})
 		}
 	}
 	table(w, "", nil, withoutEmpty(rows))

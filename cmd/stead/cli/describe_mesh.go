@@ -121,7 +121,7 @@ func (w screen) describeDeclaration(d wire.Declaration, reports []wire.NodeRepor
 	w.fact("for", "%s: %s", addressed(d), count(d.On, "node"))
 	w.fact("scope", "%s", d.Scope)
 	w.fact("changed", "%s by %s, revision %d", w.since(d.At), d.By, d.Revision)
-	w.fact("uid", "%s", d.UID)
+	w.fact("uid", "%s", dash(d.UID))
 	if text := declares(d.Canonical); text != "" {
 		fmt.Fprintf(w, "  declares\n%s", text)
 	}

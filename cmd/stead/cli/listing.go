@@ -96,7 +96,7 @@ func (w screen) nodes(all []wire.Node, wide bool) ([]string, [][]string) {
 		}
 		systemd := p.Systemd
 		if !wide {
-			systemd = strings.TrimRight(systemd[:leadingDigits(systemd)], ".")
+			systemd = number(systemd)
 		}
 		row := []string{n.Name, w.nodeState(n), dash(systemd), dash(n.Account), dash(labels(n.Labels).String()),
 			fmt.Sprint(n.Declared), fmt.Sprint(n.Outcomes[report.Converged]), w.ago(n.Seen)}
@@ -108,14 +108,14 @@ func (w screen) nodes(all []wire.Node, wide bool) ([]string, [][]string) {
 	return head, rows
 }
 
-// leadingDigits is how much of a version is its number: "252" of "252.39-1".
-func leadingDigits(version string) int {
-	for i, c := range version {
-		if c < '0' || c > '9' {
-			return i
-		}
+// number is the first number in a version: "252" of "252.39-1", or of "v252".
+func number(version string) string {
+	digit := func(c rune) bool { return c >= '0' && c <= '9' }
+	version = version[max(0, strings.IndexFunc(version, digit)):]
+	if end := strings.IndexFunc(version, func(c rune) bool { return !digit(c) }); end >= 0 {
+		version = version[:end]
 	}
-	return len(version)
+	return version
 }
 
 func inForce(n wire.Node) string {

@@ -100,7 +100,7 @@ func (w screen) settled(s setting, r wire.ChangeReply) {
 		}
 	}
 	if more := len(rows) - manyAlike; more > 0 {
-		rows = append(rows[:manyAlike:manyAlike], []string{fmt.Sprintf("… and %s more", count(more, "declaration"))})
+		rows = append(rows[:manyAlike:manyAlike], []string{fmt.Sprintf("… and %s", count(more, "more declaration"))})
 	}
 	table(w, "  ", nil, rows)
 }

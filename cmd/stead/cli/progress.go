@@ -109,7 +109,7 @@ func (w screen) bars(all []wire.ProgressOfName) []string {
 		lines = append(lines, w.snip(aligned("  ", wide, row)))
 	}
 	if rest := all[min(len(all), len(shown)):]; len(rest) > 0 {
-		lines = append(lines, fmt.Sprintf("  … and %s more", count(len(rest), "declaration")))
+		lines = append(lines, fmt.Sprintf("  … and %s", count(len(rest), "more declaration")))
 	}
 	return lines
 }
