@@ -29,7 +29,7 @@ func (w *Network) Attach(ctx context.Context, n *Node) error {
 		}
 		return w.rewriteHosts()
 	})
-	return w.fault("attach", []*Node{n}, err)
+	return w.fault("attach", n, err)
 }
 
 // Detach unplugs the node for good.
@@ -44,7 +44,7 @@ func (w *Network) Detach(ctx context.Context, n *Node) error {
 		}
 		return w.rewriteHosts()
 	})
-	return w.fault("detach", []*Node{n}, err)
+	return w.fault("detach", n, err)
 }
 
 // Cut pulls the cables of the nodes: whatever they send and whatever is sent to them on this network vanishes, and nobody is told; connections
@@ -90,7 +90,7 @@ func (w *Network) link(ctx context.Context, doing string, link Link, which []*No
 			return nil
 		})
 		if err != nil {
-			return w.fault(doing, []*Node{n}, err)
+			return w.fault(doing, n, err)
 		}
 	}
 	return nil
@@ -163,7 +163,8 @@ func (s state) plugIn(ctx context.Context, p port, node state) error {
 	_ = ip(ctx, s.netNS(), "link delete "+p.name()) // of a node that is no more, whose namespace goes in its own time
 	address := s.Net.address(p.Host)
 	err := ip(ctx, s.netNS(),
-		fmt.Sprintf("link add %s type veth peer name %s netns %d address 02:00:0a:%02x:00:%02x", p.name(), p.Interface, node.Keeper.PID, s.Net.Number, p.Host),
+		fmt.Sprintf("link add %s type veth peer name %s netns %d address 02:00:0a:%02x:00:%02x",
+			p.name(), p.Interface, node.Keeper.PID, s.Net.Number, p.Host),
 		fmt.Sprintf("link set %s master switch", p.name()))
 	if err == nil {
 		err = ip(ctx, node.netNS(), fmt.Sprintf("address add %s/24 dev %s", address, p.Interface), "link set "+p.Interface+" up", "link set lo up")
@@ -190,7 +191,7 @@ func (p port) forget(ctx context.Context, node state) error {
 
 // refuse makes every address of the network the node's own, or no more: nobody listens there, so its own kernel resets what it sends.
 func (s state) refuse(ctx context.Context, p port, node state) error {
-	route := fmt.Sprintf("local %s.0/24 dev lo table local", fmt.Sprintf("10.%d.0", s.Net.Number))
+	route := fmt.Sprintf("local %s/24 dev lo table local", s.Net.address(0))
 	if p.Link == Refused {
 		return ip(ctx, node.netNS(), fmt.Sprintf("route replace %s src %s", route, s.Net.address(p.Host)))
 	}
@@ -229,14 +230,10 @@ func both(dir string) (nodes, nets []state, err error) {
 	return nodes, nets, err
 }
 
-// fault says of which nodes and which network err speaks; nil stays nil.
-func (w *Network) fault(doing string, nodes []*Node, err error) error {
+// fault says of which node and network err speaks; nil stays nil.
+func (w *Network) fault(doing string, n *Node, err error) error {
 	if err == nil {
 		return nil
 	}
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name())
-	}
-	return fmt.Errorf("%s lab node %q, network %q: %w", doing, names, w.Name(), err)
+	return fmt.Errorf("%s lab node %q, network %q: %w", doing, n.Name(), w.Name(), err)
 }

@@ -24,7 +24,7 @@ const patience = 2 * time.Minute
 func newCommand() *cobra.Command {
 	var dir string
 	root := &cobra.Command{
-		Use:   "node NAME COMMAND | node list | node sweep",
+		Use:   "node NAME COMMAND | node list | node sweep | node net",
 		Short: "Boot throw-away machines with a real systemd",
 		Long: `Boots lab nodes: throw-away machines with a real systemd as PID 1, in namespaces over an overlay of this machine's own
 root file system, which is never written to. Needs root. The name comes first: node NAME up.`,
@@ -32,15 +32,7 @@ root file system, which is never written to. Needs root. The name comes first: n
   go run ./test/lab/node ws1 exec systemctl status
   go run ./test/lab/node ws1 down`,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return nil
-			case len(args) == 1:
-				return usageError{fmt.Errorf("node %q: what to do with it is missing", args[0])}
-			}
-			return usageError{fmt.Errorf("node %q: unknown command %q", args[0], args[1])}
-		},
+		Args: unknown("node"),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -55,8 +47,22 @@ root file system, which is never written to. Needs root. The name comes first: n
 		onNode(&dir, "down", "Remove it, disk and all", (*lab.Node).Down),
 		list(&dir),
 		sweep(&dir),
+		network(&dir),
 	)
 	return root
+}
+
+// unknown says what is wrong with arguments in which no command was found.
+func unknown(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return nil
+		case 1:
+			return usageError{fmt.Errorf("%s %q: what to do with it is missing", what, args[0])}
+		}
+		return usageError{fmt.Errorf("%s %q: unknown command %q", what, args[0], args[1])}
+	}
 }
 
 // nameLast turns NAME COMMAND …, as people write it, into COMMAND NAME …, as cobra reads it.
@@ -68,6 +74,9 @@ func nameLast(root *cobra.Command, args []string) []string {
 		}
 		if strings.HasPrefix(args[i], "-") {
 			continue
+		}
+		if group := command(root, args[i]); group != nil && group.HasSubCommands() {
+			return append(slices.Clone(args[:i+1]), nameLast(group, args[i+1:])...)
 		}
 		if command(root, args[i]) == nil && command(root, args[i+1]) != nil {
 			args = slices.Clone(args)
@@ -89,7 +98,7 @@ func command(root *cobra.Command, name string) *cobra.Command {
 
 func oneName(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError{fmt.Errorf("want one node's name, have %q", args)}
+		return usageError{fmt.Errorf("want one name, have %q", args)}
 	}
 	return nil
 }
@@ -103,6 +112,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 
 func up(dir *string) *cobra.Command {
 	o := lab.Options{Keep: true}
+	var nets []string
 	c := &cobra.Command{
 		Use: "up NAME", Short: "Boot it, and make it first if there is none of this name", Args: oneName,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -110,9 +120,21 @@ func up(dir *string) *cobra.Command {
 			defer cancel()
 			begun := time.Now()
 			o.Name, o.Dir = args[0], *dir
+			for _, name := range nets {
+				w, err := openNetwork(*dir, name)
+				if err != nil {
+					return err
+				}
+				o.Networks = append(o.Networks, w)
+			}
 			n, err := lab.Open(*dir, o.Name)
 			if err == nil && n.Condition() == lab.Off {
-				err = n.PowerOn(ctx)
+				for _, w := range o.Networks {
+					if w.Link(n) == "" {
+						err = errors.Join(err, w.Attach(ctx, n))
+					}
+				}
+				err = errors.Join(err, n.PowerOn(ctx))
 			} else {
 				n, err = lab.Boot(ctx, o)
 			}
@@ -125,6 +147,7 @@ func up(dir *string) *cobra.Command {
 	}
 	c.Flags().StringVar(&o.Root, "root", "/", "the root file system that its disk begins as (mmdebstrap makes others)")
 	c.Flags().StringVar(&o.Hostname, "hostname", "", "its hostname (default NAME)")
+	c.Flags().StringArrayVar(&nets, "net", nil, "a network to attach it to (net NAME up makes one); may be repeated")
 	c.Flags().BoolVar(&o.ShareNet, "share-net", false, "leave it in this machine's network")
 	return c
 }
@@ -132,12 +155,7 @@ func up(dir *string) *cobra.Command {
 func execute(dir *string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "exec NAME CMD...", Short: "Run a command inside, as root; its exit status is ours",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return usageError{fmt.Errorf("want a node's name and a command, have %q", args)}
-			}
-			return nil
-		},
+		Args: nameAndMore("a node's name and a command"),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := open(*dir, args[0])
 			if err != nil {
@@ -210,12 +228,8 @@ func list(dir *string) *cobra.Command {
 				w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 				fmt.Fprintln(w, "NAME\tIS\tPID\tHOSTNAME\tROOT\tBOOTS\tCREATED\tENDS")
 				for _, i := range nodes {
-					ends := "with process " + fmt.Sprint(i.Owner)
-					if i.Keep {
-						ends = "when taken down"
-					}
 					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n", i.Name, i.Condition, i.PID, i.Hostname, i.Root, i.Boots,
-						i.Created.Local().Format(time.DateTime), ends)
+						i.Created.Local().Format(time.DateTime), ends(i.Keep, i.Owner))
 				}
 				w.Flush()
 			}
@@ -226,7 +240,7 @@ func list(dir *string) *cobra.Command {
 
 func sweep(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "sweep", Short: "Remove the nodes that dead processes left behind", Args: noArgs,
+		Use: "sweep", Short: "Remove the nodes and networks that dead processes left behind", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			names, err := lab.Sweep(c.Context(), *dir)
 			for _, name := range names {

@@ -5,8 +5,9 @@
 //	go run ./test/lab/node ws1 reboot
 //	go run ./test/lab/node ws1 down
 //	go run ./test/lab/node list
+//	go run ./test/lab/node net lan up|cut|join|down
 //
-// A node stays until it is taken down or this machine restarts. exec ends with the command's own exit status; otherwise 0 is done, 1 is failed,
+// A node, or a network, stays until it is taken down or this machine restarts. exec ends with the command's own exit status; otherwise 0 is done, 1 is failed,
 // 2 is usage. Standard output is the answer, the rest goes to standard error.
 package main
 

@@ -41,7 +41,12 @@ func node(t *testing.T, args ...string) outcome {
 
 func TestCommandLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nodes")
-	t.Cleanup(func() { node(t, "--dir", dir, "x1", "down") })
+	t.Cleanup(func() {
+		for _, name := range []string{"x1", "x2"} {
+			node(t, "--dir", dir, name, "down")
+		}
+		node(t, "--dir", dir, "net", "lan", "down")
+	})
 	times := regexp.MustCompile(`\d+\.\d\d s, PID 1 is \d+`)
 	for _, c := range []struct {
 		args []string
@@ -68,6 +73,31 @@ hint: there are x1
 		{[]string{"x1", "off"}, outcome{}},
 		{[]string{"x1", "up"}, outcome{stdout: "x1 is up after N\n"}},
 		{[]string{"x1", "exec", "ls", "/etc/kept"}, outcome{stdout: "/etc/kept\n"}},
+		{[]string{"net", "list"}, outcome{}},
+		{[]string{"net", "lan", "cut", "x1"}, outcome{code: 1, stderr: `error: open lab network "lan": there is none in "` + dir + `": file does not exist
+hint: there are none: go run ./test/lab/node net lan up
+`}},
+		{[]string{"x2", "up", "--net", "lan"}, outcome{code: 1, stderr: `error: open lab network "lan": there is none in "` + dir + `": file does not exist
+hint: there are none: go run ./test/lab/node net lan up
+`}},
+		{[]string{"net", "lan", "up"}, outcome{stdout: "network lan is up, its addresses are 10.1.0.0/24\n"}},
+		{[]string{"x2", "up", "--net", "lan"}, outcome{stdout: "x2 is up after N\n"}},
+		{[]string{"net", "lan", "attach", "x1"}, outcome{}},
+		{[]string{"x2", "exec", "sh", "-c", "getent hosts box | tr -s ' '"}, outcome{stdout: "10.1.0.3 box\n"}},
+		{[]string{"net", "lan", "cut", "x1", "x2"}, outcome{}},
+		{[]string{"x1", "exec", "cat", "/sys/class/net/eth0/carrier"}, outcome{stdout: "0\n"}},
+		{[]string{"net", "lan", "join", "x1"}, outcome{}},
+		{[]string{"x1", "exec", "cat", "/sys/class/net/eth0/carrier"}, outcome{stdout: "1\n"}},
+		{[]string{"net", "lan", "refuse", "x1"}, outcome{}},
+		{[]string{"x1", "exec", "sh", "-c", "ip route get 10.1.0.1 | head -c 14"}, outcome{stdout: "local 10.1.0.1"}},
+		{[]string{"net", "lan", "exec", "sh", "-c", "ip -br -4 address show switch | tr -s ' '; exit 4"}, outcome{stdout: "switch UP 10.1.0.1/24 \n", code: 4}},
+		{[]string{"net", "lan", "detach", "x1"}, outcome{}},
+		{[]string{"net", "lan", "cut", "x1"}, outcome{code: 1, stderr: "error: cut lab node \"x1\", network \"lan\": it is not attached\n"}},
+		{[]string{"net", "lan", "down"}, outcome{}},
+		{[]string{"net", "list"}, outcome{}},
+		{[]string{"net", "lan"}, outcome{code: 2, stderr: "error: net \"lan\": what to do with it is missing\nhint: go run ./test/lab/node --help\n"}},
+		{[]string{"net", "lan", "cut"}, outcome{code: 2, stderr: "error: want a network's name and nodes, have [\"lan\"]\nhint: go run ./test/lab/node --help\n"}},
+		{[]string{"x2", "down"}, outcome{}},
 		{[]string{"x1", "down"}, outcome{}},
 		{[]string{"list"}, outcome{}},
 		{[]string{"x1"}, outcome{code: 2, stderr: "error: node \"x1\": what to do with it is missing\nhint: go run ./test/lab/node --help\n"}},
