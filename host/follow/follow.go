@@ -178,7 +178,10 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) news() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.anyhow || f.hinted > f.answered || f.source.Trouble != "" || f.source.Silence != ""
+	if f.hinted <= f.answered {
+		f.hinted = 0
+	}
+	return f.anyhow || f.hinted > 0 || f.source.Trouble != "" || f.source.Silence != ""
 }
 
 // soon is how long to wait for the next turn when there is a reason for one.

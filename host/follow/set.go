@@ -146,24 +146,34 @@ func unknown(body []byte, err error) string {
 	if at < 0 {
 		return fmt.Sprintf("this version of stead does not know shape %.80q", name)
 	}
+	var always map[string]json.RawMessage // fields of every canonical form, which nobody need declare
+	if json.Unmarshal((&shape.Service{}).Canonical(), &always) != nil {
+		always = nil
+	}
 	var strange []string
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(vocabulary[at].Fields, field) {
+		if _, known := always[field]; !known && !slices.Contains(vocabulary[at].Fields, field) {
 			strange = append(strange, fmt.Sprintf("%.80q", field))
 		}
 	}
-	switch len(strange) {
-	case 0:
+	switch more := len(strange) - maxStrange; {
+	case len(strange) == 0:
 		var known *fault.Error
 		if errors.As(err, &known) {
 			err = known.Cause
 		}
 		return "this version of stead cannot read it: " + err.Error()
-	case 1:
+	case len(strange) == 1:
 		return "this version of stead does not know field " + strange[0] + " of shape " + name
+	case more > 0:
+		strange[maxStrange-1] += fmt.Sprintf(" and %d more", more)
+		strange = strange[:maxStrange]
 	}
-	return "this version of stead does not know fields " + strings.Join(strange[:min(len(strange), 5)], ", ") + " of shape " + name
+	return "this version of stead does not know fields " + strings.Join(strange, ", ") + " of shape " + name
 }
+
+// maxStrange is how many unknown fields are named.
+const maxStrange = 5
 
 // declare hands the set in force on.
 func (f *Follower) declare(ctx context.Context, withdrawn []string) error {

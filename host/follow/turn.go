@@ -53,7 +53,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 }
 
 // renew brings what is held to what controllers say. The decision is nil when
-// what is in force did not change.
+// nothing was accepted, or nothing new.
 func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*accept.Decision, error) {
 	for range rounds {
 		reply, err := f.sync(ctx, t, least)
@@ -91,10 +91,6 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 	facts := []any{"revision", d.Index.Revision, "declarations", len(d.Index.Entries), "changed", len(change.Put), "withdrawn", d.Withdrawn}
 	if before == nil || before.Epoch != d.Index.Epoch {
 		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t.Mesh))
-	}
-	if len(change.Put)+len(change.Delete) == 0 {
-		f.log.Debug("accepted", facts...)
-		return nil, nil
 	}
 	f.log.Info("accepted", facts...)
 	return &d, nil

@@ -1,6 +1,7 @@
 // Package ledger is the host's durable memory: which declarations it accepted, and
-// the mesh's index that named them, what it wrote and what stood there before, and what it owes to a manager. It
-// is one file, and nothing else of stead knows its form.
+// the index of the mesh that named them, what it wrote and what stood there
+// before, and what it owes to a manager. It is one file, and nothing else of stead
+// knows its form.
 //
 // A host opens it once, reads all of it with Load, and from then on only adds to
 // it with Commit or Record, each of which is one transaction: it is on the disk,
