@@ -134,7 +134,7 @@ func (j *judge) decide(node *assign.Node, sure string) Decision {
 	d := Decision{After: j.after, changes: j.changes}
 	d.Reply = wire.ChangeReply{Epoch: j.State.Epoch, Revision: j.State.Revision, Conflicts: j.conflicts, Warnings: j.warnings}
 	if list := j.problems.sorted(); len(list) > 0 {
-		d.Reply.Problems = list
+		d.Reply.Problems, d.Reply.Warnings = list, nil // one thing after the other
 		d.After, d.changes = j.before, nil
 		return fit(d)
 	}

@@ -174,18 +174,24 @@ func (j *judge) two(u claim, first, c claimant, where string) {
 		j.problem(c.change, "unit", fmt.Sprintf("%s is declared by %s %s too%s", u.unit, by, where, as), cure)
 		return
 	}
-	j.problem(c.change, aliasPath(c.is.Service), fmt.Sprintf("Alias=%s is a unit that %s declares %s%s", u.unit, by, where, as), cure)
+	path, text := aliasIn(c.is.Service)
+	line := 0
+	if c.doc != nil {
+		line = c.doc.LineOf(path, text, "Alias")
+	}
+	j.problemAt(c.change, line, path, fmt.Sprintf("Alias=%s is a unit that %s declares %s%s", u.unit, by, where, as), cure)
 }
 
-// aliasPath is the field in which the alias of s stands.
-func aliasPath(s *shape.Service) string {
+// aliasIn returns the first of the files of s that names an alias: where it
+// stands, and its text.
+func aliasIn(s *shape.Service) (path, text string) {
 	if s.Content != nil && strings.Contains(*s.Content, "Alias") {
-		return "content"
+		return "content", *s.Content
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.DropIns)) {
-		if strings.Contains(s.DropIns[name], "Alias") {
-			return "dropins." + name
+		if text := s.DropIns[name]; strings.Contains(text, "Alias") {
+			return "dropins." + name, text
 		}
 	}
-	return "content"
+	return "unit", ""
 }

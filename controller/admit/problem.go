@@ -31,10 +31,19 @@ func (p *problems) sorted() shape.Problems {
 
 // problem notes a problem of the declaration of c, at path below it.
 func (j *judge) problem(c *change, path, rule, cure string) {
-	p := shape.Problem{Rule: rule, Cure: cure}
+	line := 0
+	if c.doc != nil {
+		line = c.doc.Line(path)
+	}
+	j.problemAt(c, line, path, rule, cure)
+}
+
+// problemAt is problem, for who knows the line better.
+func (j *judge) problemAt(c *change, line int, path, rule, cure string) {
+	p := shape.Problem{Line: line, Rule: rule, Cure: cure}
 	switch {
 	case c.doc != nil:
-		p.File, p.Line, p.Path = c.doc.Origin.File, c.doc.Line(path), c.doc.Name
+		p.File, p.Path = c.doc.Origin.File, c.doc.Name
 	case c.is != nil:
 		p.Path = c.is.Name
 	}

@@ -64,10 +64,10 @@ func (j *judge) read(files []wire.File) []*shape.Located {
 func nothing(files []wire.File) shape.Problem {
 	p := shape.Problem{Rule: "no file of declarations was given", Cure: "name a file or folder, or - for standard input"}
 	if len(files) > 0 {
-		p = shape.Problem{Rule: "there is no declaration in it", Cure: "write one (stead explain service); to take one away: stead withdraw NAME"}
+		p = shape.Problem{Rule: fmt.Sprintf("there is no declaration in the %d files", len(files)), Cure: "write one (stead explain service); to take one away: stead withdraw NAME"}
 	}
 	if len(files) == 1 {
-		p.File = fileName(files[0].Name)
+		p.File, p.Rule = fileName(files[0].Name), "there is no declaration in it"
 	}
 	return p
 }
@@ -89,14 +89,7 @@ func fileName(name string) string {
 // sizes judges how large the value of c's declaration is.
 func (j *judge) sizes(c *change) {
 	if n := len(c.is.Canonical); n > wire.MaxBody {
-		path := "dropins"
-		if c.is.Service.Content != nil && len(*c.is.Service.Content) > shape.MaxDropIns/4 {
-			path = "content"
-		}
-		if len(c.is.Service.DropIns) == 0 {
-			path = "content"
-		}
-		j.problem(c, path, fmt.Sprintf("in canonical form the declaration has %d bytes, which is more than the %d that a node takes", n, wire.MaxBody),
+		j.problem(c, "dropins", fmt.Sprintf("in canonical form the declaration has %d bytes, which is more than the %d that a node takes", n, wire.MaxBody),
 			"control characters take six bytes each: put such data into a file of its own that the unit reads")
 	}
 }

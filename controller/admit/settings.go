@@ -41,11 +41,11 @@ func Settings(b Basis, r wire.SettingsRequest) (Decision, error) {
 	j.owners()
 	j.vocabulary()
 	d := j.decide(n, j.sureOf(r))
-	if n == nil {
-		n = was
-	}
-	if len(d.Reply.Problems) == 0 {
-		d.Reply.Node = told(n, j.after)
+	switch {
+	case d.Node != nil:
+		d.Reply.Node = told(d.Node, j.after)
+	case was != nil:
+		d.Reply.Node = told(was, j.before)
 	}
 	return d, nil
 }

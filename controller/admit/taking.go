@@ -41,6 +41,9 @@ func (j *judge) sure() string {
 	if total <= manyTaken && !everything && len(hard) == 0 {
 		return ""
 	}
+	if len(from) == 1 {
+		return strings.Join(slices.Concat([]string{takenHead(taken, from, everything) + ": " + takenNames(taken)}, hard), "\n")
+	}
 	slices.SortStableFunc(taken, func(a, b *change) int { return len(b.lose) - len(a.lose) })
 	return strings.Join(slices.Concat([]string{takenHead(taken, from, everything)}, takenRows(taken), hard), "\n")
 }
@@ -93,7 +96,7 @@ func (j *judge) hardHit(from map[string]int) []string {
 func takenHead(taken []*change, from map[string]int, everything bool) string {
 	what := fmt.Sprintf("%d declarations", len(taken))
 	if len(taken) == 1 {
-		what = fmt.Sprintf("declaration %q", taken[0].is.Name)
+		what = "1 declaration"
 	}
 	nodes := fmt.Sprintf("%d nodes", len(from))
 	if len(from) == 1 {
@@ -106,6 +109,17 @@ func takenHead(taken []*change, from map[string]int, everything bool) string {
 		head += ", and that is all there is"
 	}
 	return head
+}
+
+func takenNames(taken []*change) string {
+	var names []string
+	for _, c := range taken[:min(len(taken), maxRows)] {
+		names = append(names, c.is.Name)
+	}
+	if more := len(taken) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 func takenRows(taken []*change) []string {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 
 	"stead/controller/assign"
 	"stead/host/shape"
@@ -97,13 +97,17 @@ func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 		nodes := without[what]
 		l := lacks[nodes[0]]
 		host, cure := hosts(nodes, l.version), "upgrade stead there, or address it to other nodes"
+		know, speak := "does not know", "speaks"
+		if len(nodes) > 1 {
+			know, speak = "do not know", "speak"
+		}
 		switch what {
 		case speech:
-			j.problem(c, where, fmt.Sprintf("%s: it speaks version %s of the wire, and this controller %d", host, numbers(l.speaks), wire.Version), "bring stead to one version there and here, or address it to other nodes")
+			j.problem(c, where, fmt.Sprintf("%s %s version %s of the wire, and this controller %d", host, speak, numbers(l.speaks), wire.Version), "bring stead to one version there and here, or address it to other nodes")
 		case whole:
-			j.problem(c, "shape", fmt.Sprintf("%s: it does not know the shape %q", host, shape.ServiceShape), cure)
+			j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, shape.ServiceShape), cure)
 		default:
-			j.problem(c, what, fmt.Sprintf("%s: it does not know the field %q", host, what), cure)
+			j.problem(c, what, fmt.Sprintf("%s %s the field %q", host, know, what), cure)
 		}
 	}
 }
@@ -119,4 +123,10 @@ func hosts(nodes []string, version string) string {
 	return fmt.Sprintf("the hosts of %s (stead %.40s on %s)", assign.List(nodes), version, nodes[0])
 }
 
-func numbers(all []int) string { return strings.Trim(fmt.Sprint(all), "[]") }
+func numbers(all []int) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = strconv.Itoa(n)
+	}
+	return assign.List(texts)
+}

@@ -106,6 +106,6 @@ func (j *judge) leave(c *change) {
 	if !c.writes() || len(kept) == 0 {
 		return
 	}
-	j.warn("%s keeps %s of an epoch before, and withdraws it too", assign.List(kept), c.is.Name)
+	j.warn("%s is kept of an epoch before by %s, and withdrawn there too", c.is.Name, assign.List(kept))
 	c.lose = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.lose, kept))))
 }

@@ -27,7 +27,8 @@ func Parse(file string, data []byte) ([]*Service, Problems) {
 // Located is a declaration and the lines on which its values stand.
 type Located struct {
 	*Service
-	lines map[string]int
+	lines   map[string]int
+	literal map[string]bool // texts whose lines are lines of the file
 }
 
 // Line returns the line of the value at path below the declaration, such as
@@ -40,6 +41,16 @@ func (l Located) Line(path string) int {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
 	return l.Origin.Line
+}
+
+// LineOf returns the line on which word first stands in the text at path; that of
+// the text, where its lines are not lines of the file.
+func (l Located) LineOf(path, text, word string) int {
+	line := l.Line(path)
+	if l.literal[path] {
+		line += lineOf(text, word)
+	}
+	return line
 }
 
 // Locate reads as Parse does and keeps where each value stands, for whoever
@@ -93,5 +104,5 @@ func (d document) read(file string, c *collector) Located {
 	if r.problems > 0 {
 		return Located{}
 	}
-	return Located{&r.service, r.lines}
+	return Located{&r.service, r.lines, r.literal}
 }

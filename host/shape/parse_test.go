@@ -185,6 +185,8 @@ func TestLocateKnowsTheLineOfEachValue(t *testing.T) {
 		"dropins:",
 		"  10-x.conf: |",
 		"    [Unit]",
+		"    After=db.service",
+		"  20-z.conf: \"[Unit]\\nAfter=db.service\"",
 		"---",
 		"shape: service",
 		"name: db",
@@ -197,9 +199,15 @@ func TestLocateKnowsTheLineOfEachValue(t *testing.T) {
 	for path, want := range map[string]int{"": 2, "nodes": 5, "nodes[0]": 5, "nodes[1]": 7, "nodes[2]": 5, "dropins.10-x.conf": 9, "dropins.20-y.conf": 9, "labels.role": 2, "unit": 2, "name": 3} {
 		require.Equal(t, want, located[0].Line(path), path)
 	}
-	for path, want := range map[string]int{"": 12, "labels": 14, "labels.role": 14, "labels.zone": 15, "all": 12} {
+	for path, want := range map[string]int{"": 14, "labels": 16, "labels.role": 16, "labels.zone": 17, "all": 14} {
 		require.Equal(t, want, located[1].Line(path), path)
 	}
+	after := func(file string) int {
+		return located[0].LineOf("dropins."+file, located[0].DropIns[file], "After")
+	}
+	require.Equal(t, 11, after("10-x.conf"))
+	require.Equal(t, 12, after("20-z.conf"), "a quoted text stands in one line")
+	require.Equal(t, 9, located[0].LineOf("dropins.10-x.conf", "", "After"))
 }
 
 func TestProblemsAreBounded(t *testing.T) {
