@@ -132,6 +132,7 @@ func (f *Fake) reload() {
 	for _, u := range f.units {
 		u.def = f.read(u.name)
 	}
+	f.merge()
 	f.pin()
 	f.collect()
 	if f.link != nil {

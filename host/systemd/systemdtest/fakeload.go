@@ -64,6 +64,20 @@ func (f *Fake) load(n unit.Name) *loaded {
 	return u
 }
 
+// merge makes units at rest that have become another name of one that unit.
+func (f *Fake) merge() {
+	for id, u := range f.units {
+		if f.primary(id) != id && u.active == unit.Inactive && u.job == nil {
+			delete(f.units, id)
+		}
+	}
+	for n, id := range f.names {
+		if f.units[id] == nil {
+			delete(f.names, n)
+		}
+	}
+}
+
 // collect unloads every unit that nothing keeps.
 func (f *Fake) collect() {
 	for id, u := range f.units {

@@ -13,6 +13,7 @@ import (
 func naming() map[string]func(*kit) {
 	return map[string]func(*kit){
 		"an alias is answered with the primary name":   alias,
+		"a missing unit becomes an alias":              becomesAlias,
 		"a bulk keeps order, doubles and missing ones": bulkOrder,
 		"hundreds of units in one look":                hundreds,
 		"templates and instances in a bulk":            templates,
@@ -37,6 +38,19 @@ func alias(k *kit) {
 	require.Equal(k.t, unit.Active, got[0].Active)
 	k.named("ct-real.service")
 	require.False(k.t, k.seen["ct-nick.service"])
+}
+
+func becomesAlias(k *kit) {
+	k.refer("ct-nick.service")
+	k.reload()
+	require.Equal(k.t, unit.NotFound, k.observe("ct-nick.service")[0].Load)
+	k.write("ct-real.service", sleeper)
+	k.link("ct-real.service", "ct-nick.service")
+	k.reload()
+	got := k.observe("ct-nick.service")[0]
+	require.Equal(k.t, unit.Name("ct-real.service"), got.ID)
+	require.Equal(k.t, unit.Loaded, got.Load)
+	require.Equal(k.t, k.Dir+"/ct-real.service", got.Fragment)
 }
 
 func bulkOrder(k *kit) {
