@@ -1,6 +1,11 @@
 // Package host assembles the process that applies declarations to one machine
-// and keeps them: ledger, manager, disk, the loop of each scope, the folder of
-// declarations, and the socket that says how things stand.
+// and keeps them: ledger, manager, disk, the loop of each scope, where the
+// declarations come from, and the socket that says how things stand.
+//
+// They come from a folder of files, or from a mesh whose credentials lie in a
+// folder. What was accepted once is in the ledger and is kept whatever becomes of
+// folder, credentials, network and controllers. A host of one kind keeps what it
+// finds of the other until it is declared to it again.
 //
 // New checks and starts nothing; Run blocks until its context ends and stops
 // what it started in reverse order. Ending a host changes nothing on the
@@ -10,9 +15,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,12 +28,9 @@ import (
 
 	"stead/host/disk"
 	"stead/host/fault"
-	"stead/host/journal"
 	"stead/host/ledger"
 	"stead/host/reconcile"
-	"stead/host/systemd"
 	"stead/host/unit"
-	"stead/host/verify"
 )
 
 // DefaultState is where a host keeps its ledger and the copies it made of what
@@ -44,11 +46,16 @@ const (
 
 // Options are what a Host is made of.
 type Options struct {
-	Folder  string // of declarations; required
-	State   string // default DefaultState
-	Socket  string // where it answers; required
-	Version string // of stead, for status
-	Logger  *slog.Logger
+	// Folder is one of declarations, Credentials one of a node's credentials for a
+	// mesh that declares them. Exactly one is given.
+	Folder      string
+	Credentials string
+	State       string // default DefaultState
+	Socket      string // where it answers; "" for nowhere
+	Version     string // of stead, for status
+	Logger      *slog.Logger
+	// Machine is what is kept; nil for the one that the process runs on.
+	Machine *Machine
 	// Point is called at every boundary between two acts of a pass; nil for none.
 	Point func(name string)
 }
@@ -57,13 +64,14 @@ type Options struct {
 type Host struct {
 	o       Options
 	log     *slog.Logger
+	machine *Machine
 	started time.Time
-	boot    string
 
 	mu      sync.Mutex // guards what follows
 	systemd string
-	source  Source
+	source  Source // of a folder; that of a mesh is member's
 	loop    *reconcile.Loop
+	member  *member
 }
 
 // New checks that this process and this machine can keep units.
@@ -71,40 +79,46 @@ func New(o Options) (*Host, error) {
 	if o.State == "" {
 		o.State = DefaultState
 	}
-	if os.Geteuid() != 0 {
-		return nil, fault.New(fault.Denied, "run the host", "", errors.New("only root may write unit files")).
-			WithHint("sudo stead host run …, or: systemctl start stead-host")
+	if (o.Folder == "") == (o.Credentials == "") {
+		return nil, fault.New(fault.Invalid, "run the host", "", errors.New("either a folder of declarations or one of credentials is wanted, and not both"))
 	}
-	if _, err := os.Lstat("/run/systemd/system"); errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.Unsupported, "run the host", "", errors.New("systemd is not PID 1 on this machine")).
-			WithHint("stead keeps units of systemd; boot the machine, or the container, with systemd as its init")
+	if o.Machine == nil {
+		m, err := thisMachine(o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		o.Machine = m
 	}
-	dir, err := filepath.Abs(o.Folder)
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "run the host", o.Folder, err)
+	for _, dir := range []*string{&o.Folder, &o.Credentials} {
+		if *dir == "" {
+			continue
+		}
+		whole, err := filepath.Abs(*dir)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "run the host", *dir, err)
+		}
+		*dir = whole
 	}
-	o.Folder = dir
-	boot, err := bootID()
-	if err != nil {
-		return nil, err
-	}
-	return &Host{o: o, log: o.Logger, boot: boot, source: Source{Folder: dir}}, nil
+	return &Host{o: o, log: o.Logger, machine: o.Machine, started: time.Now(), source: Source{Folder: o.Folder}}, nil
 }
 
 // Run keeps the machine until ctx ends, and returns nil then.
 func (h *Host) Run(ctx context.Context) error {
-	h.started = time.Now()
-	held, err := lock(lockPath)
-	if err != nil {
-		return err
-	}
-	defer held.Close() //nolint:errcheck // nothing was written
-	listener, err := listen(ctx, h.o.Socket)
-	if err != nil {
-		return err
+	if h.machine.Lock != "" {
+		held, err := lock(h.machine.Lock)
+		if err != nil {
+			return err
+		}
+		defer held.Close() //nolint:errcheck // nothing was written
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return serveStatus(ctx, listener, h.Status) })
+	if h.o.Socket != "" {
+		listener, err := listen(ctx, h.o.Socket)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return serveStatus(ctx, listener, h.Status) })
+	}
 	group.Go(func() error { return h.keep(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -127,20 +141,17 @@ func (h *Host) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manager, err := systemd.New(systemd.Options{Scope: unit.System, Logger: h.log})
-	if err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return manager.Run(ctx) })
-	group.Go(func() error { return h.serve(ctx, manager, book, state) })
+	group.Go(func() error { return h.machine.Manager.Run(ctx) })
+	group.Go(func() error { return h.serve(ctx, book, state) })
 	return group.Wait()
 }
 
 // serve builds the loop on a manager that answers, and runs it with all that
 // feeds it.
-func (h *Host) serve(ctx context.Context, manager *systemd.Manager, book *ledger.Ledger, state ledger.State) error {
-	path, err := h.meet(ctx, manager)
+func (h *Host) serve(ctx context.Context, book *ledger.Ledger, state ledger.State) error {
+	m := h.machine
+	path, err := h.meet(ctx, m.Manager)
 	if err != nil {
 		return err
 	}
@@ -148,16 +159,16 @@ func (h *Host) serve(ctx context.Context, manager *systemd.Manager, book *ledger
 	if err != nil {
 		return err
 	}
-	watcher, err := disk.NewWatcher(disk.WatcherOptions{Logger: h.log})
+	watcher, err := m.watcher(h.log)
 	if err != nil {
 		return err
 	}
 	loop := reconcile.New(reconcile.Options{
-		Scope: unit.System, ConfigDir: configDir, Manager: manager, Disk: d, Ledger: book, Watcher: watcher,
-		Adviser: adviser{journal.Reader{Scope: unit.System}}, Clock: clock(h.boot), Logger: h.log,
+		Scope: unit.System, ConfigDir: m.ConfigDir, Manager: m.Manager, Disk: d, Ledger: book, Watcher: watcher,
+		Adviser: m.Adviser, Clock: m.clock(), Logger: h.log,
 		Memories: state.Memories(unit.System), Memory: state.Managers[unit.System], Point: h.o.Point,
 	})
-	k, err := newKeeper(h, book, loop, state)
+	feed, first, err := h.feeder(book, loop, state)
 	if err != nil {
 		return err
 	}
@@ -167,10 +178,30 @@ func (h *Host) serve(ctx context.Context, manager *systemd.Manager, book *ledger
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return loop.Run(ctx) })
-	group.Go(func() error { return k.run(ctx) })
+	group.Go(func() error { return feed(ctx) })
 	group.Go(func() error { return watchdog(ctx, loop) })
-	group.Go(func() error { return h.announce(ctx, k.read, loop) })
+	group.Go(func() error { return h.announce(ctx, first, loop) })
 	return group.Wait()
+}
+
+// feeder makes what tells the loop the declarations: a folder's keeper, or the
+// member of a mesh. First is closed when the loop was told for the first time.
+func (h *Host) feeder(book *ledger.Ledger, loop *reconcile.Loop, state ledger.State) (run func(context.Context) error, first <-chan struct{}, err error) {
+	if h.o.Folder != "" {
+		k, err := newKeeper(h, book, loop, state)
+		if err != nil {
+			return nil, nil, err
+		}
+		return k.run, k.read, nil
+	}
+	m, err := newMember(h, book, loop, state)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.mu.Lock()
+	h.member = m
+	h.mu.Unlock()
+	return m.run, m.first, nil
 }
 
 func ignore(err error) error {
@@ -181,7 +212,7 @@ func ignore(err error) error {
 }
 
 // meet waits for the manager's first answer: its search path and its version.
-func (h *Host) meet(ctx context.Context, m *systemd.Manager) ([]string, error) {
+func (h *Host) meet(ctx context.Context, m Manager) ([]string, error) {
 	for {
 		bound, cancel := context.WithTimeout(ctx, patience)
 		path, err := m.UnitPath(bound)
@@ -205,8 +236,8 @@ func (h *Host) openDisk(path []string) (*disk.Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := disk.New(disk.Options{ConfigDir: configDir, UnitPath: path, Kept: filepath.Join(h.o.State, "kept"),
-		Specifiers: specifiers, Version: version(h.systemd), Logger: h.log})
+	d, err := disk.New(disk.Options{ConfigDir: h.machine.ConfigDir, UnitPath: path, Kept: filepath.Join(h.o.State, "kept"),
+		Specifiers: specifiers, Version: version(h.systemdVersion()), Logger: h.log})
 	if err != nil {
 		return nil, err
 	}
@@ -229,8 +260,19 @@ func version(s string) int {
 	return n
 }
 
-// announce says that the host serves, when the folder was read and what is
-// declared was looked at.
+// systemdVersion is what the manager says; "" before it first answered, and while
+// it does not.
+func (h *Host) systemdVersion() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.machine.Manager.Connected() {
+		return ""
+	}
+	return h.systemd
+}
+
+// announce says that the host serves, when the declarations were handed over and
+// looked at.
 func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconcile.Loop) error {
 	select {
 	case <-read:
@@ -241,7 +283,7 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 		return ignore(err)
 	}
 	ready()
-	h.log.Info("ready", "folder", h.o.Folder, "declarations", len(loop.Reports()))
+	h.log.Info("ready", "from", cmp.Or(h.o.Folder, h.o.Credentials), "declarations", len(loop.Reports()))
 	<-ctx.Done()
 	h.log.Info("ending, every unit stays as it is")
 	stopping()
@@ -252,21 +294,23 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 func (h *Host) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	node, err := os.Hostname()
-	if err != nil {
-		node = "this machine"
+	st := Status{Node: hostname(), Version: h.o.Version, Systemd: h.systemd, Started: h.started, Source: h.source}
+	switch {
+	case h.member != nil:
+		st.Node, st.Source = h.member.node(), h.member.status()
+	case h.o.Credentials != "":
+		st.Source.Mesh = &Membership{Credentials: h.o.Credentials}
 	}
-	st := Status{Node: node, Version: h.o.Version, Systemd: h.systemd, Started: h.started, Source: h.source}
 	if h.loop != nil {
 		st.Reports = h.loop.Reports()
 	}
 	return st
 }
 
-// adviser joins the two readers of what systemd wrote.
-type adviser struct{ journal.Reader }
-
-// Verify implements the loop's adviser.
-func (adviser) Verify(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
-	return verify.Run(ctx, files)
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "this machine"
+	}
+	return name
 }

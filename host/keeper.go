@@ -174,10 +174,14 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 		}
 		next[s.Name] = h
 	}
-	wait := reread
+	wait, kept := reread, []string(nil)
 	for name, old := range k.accepted {
 		if _, there := next[name]; there {
 			delete(k.missing, name)
+			continue
+		}
+		if !old.id.Of("") {
+			next[name], kept = old, append(kept, name) // a mesh declared it, so no folder withdraws it
 			continue
 		}
 		if _, known := k.missing[name]; !known {
@@ -200,7 +204,8 @@ func (k *keeper) accept(ctx context.Context, services []*shape.Service) (time.Du
 	}
 	k.accepted = next
 	k.host.mu.Lock()
-	k.host.source.Accepted, k.host.source.Leaving = now, slices.Sorted(maps.Keys(k.missing))
+	slices.Sort(kept)
+	k.host.source.Accepted, k.host.source.Leaving, k.host.source.Kept = now, slices.Sorted(maps.Keys(k.missing)), kept
 	k.host.mu.Unlock()
 	k.taking(true) // the loop may be in the middle of a pass
 	return wait, k.loop.Declare(ctx, k.set())
@@ -227,16 +232,21 @@ func taken(next map[string]held, old held) bool {
 }
 
 // identify gives s the uid of its name, a new one if the name is new, and a
-// generation that rises when what it declares changes.
+// generation that rises when what it declares changes. What a mesh declared is
+// the folder's from now on: the same declaration where it says the same, else
+// another one.
 func (k *keeper) identify(s *shape.Service) (held, bool) {
 	digest := s.Digest()
 	old, known := k.accepted[s.Name]
+	ours := known && old.id.Of("")
 	if known && old.id.Digest == digest {
-		return held{id: old.id, service: s}, false
+		id := old.id
+		id.Epoch, id.Kept = "", false
+		return held{id: id, service: s}, !ours
 	}
 	id := accept.Identity{UID: old.id.UID, Name: s.Name, Generation: old.id.Generation + 1, Digest: digest, Body: s.Canonical()}
-	if !known {
-		id.UID = newUID()
+	if !ours {
+		id.UID, id.Generation = newUID(), 1
 	}
 	return held{id: id, service: s}, true
 }

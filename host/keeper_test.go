@@ -13,6 +13,7 @@ import (
 	"stead/host/accept"
 	"stead/host/ledger"
 	"stead/host/reconcile"
+	"stead/host/shape"
 )
 
 // desk is a keeper over a real folder and a real ledger, whose turns a test
@@ -252,4 +253,47 @@ func TestAFileThatIsBeingWrittenIsNamedAfterAWhile(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.Empty(t, d.turn().Trouble)
 	require.Equal(t, []string{"a", "b"}, d.names())
+}
+
+// A host that goes over from a mesh to a folder keeps what the mesh declared until
+// the folder declares it too.
+func TestAFolderWithdrawsOnlyWhatAFolderDeclared(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running"))
+	d.turn()
+	same := d.last.Declared[0].Service.Canonical()
+	h, _ := d.k.identify(service(t, declared("b", "stopped")))
+	require.NoError(t, d.book.Commit(ledger.Tx{Put: []accept.Identity{
+		{UID: "ua", Name: "a", Generation: 7, Digest: d.k.accepted["a"].id.Digest, Body: same, Epoch: "e"},
+		{UID: "ub", Name: "b", Generation: 3, Digest: h.id.Digest, Body: h.id.Body, Epoch: "e"},
+	}}))
+	d.restart()
+	require.Equal(t, []string{"a", "b"}, d.names())
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "a.yaml")))
+	d.write("c.yaml", declared("c", "running"))
+	d.turn()
+	d.at = d.at.Add(time.Hour)
+	require.Equal(t, []string{"a", "b"}, d.turn().Kept)
+	require.Equal(t, []string{"a", "b", "c"}, d.names())
+
+	d.write("a.yaml", declared("a", "running"))
+	d.write("b.yaml", declared("b", "running"))
+	require.Empty(t, d.turn().Kept)
+	require.Equal(t, "ua", d.last.Declared[0].UID, "it says the same, and nothing of it is done again")
+	require.EqualValues(t, 7, d.last.Declared[0].Generation)
+	require.Len(t, d.last.Declared[1].UID, 32, "it says something else")
+	require.EqualValues(t, 1, d.last.Declared[1].Generation)
+
+	d.restart()
+	require.NoError(t, os.Remove(filepath.Join(d.dir, "a.yaml")))
+	d.turn()
+	d.at = d.at.Add(grace)
+	require.Empty(t, d.turn().Kept)
+	require.Equal(t, []string{"b", "c"}, d.names(), "now it is the folder's to withdraw")
+}
+
+func service(t *testing.T, text string) *shape.Service {
+	all, problems := shape.Parse("a.yaml", []byte(text))
+	require.NoError(t, problems.Err())
+	return all[0]
 }

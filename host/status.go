@@ -27,24 +27,45 @@ type Status struct {
 	Reports []*report.Report `json:"reports"`
 }
 
-// Source is where the declarations come from and how the last reading went.
+// Source is where the declarations come from, and how it stands with that.
 type Source struct {
-	Folder   string    `json:"folder"`
-	Accepted time.Time `json:"accepted,omitzero"` // when a reading was last accepted; zero before the first one
-	Read     time.Time `json:"read,omitzero"`     // when it was last read
-	// Trouble says why the last reading was not accepted; what was accepted before
-	// stays in force. "" when all is well.
+	Folder string      `json:"folder,omitempty"` // of declarations; "" when they come from a mesh
+	Mesh   *Membership `json:"mesh,omitempty"`   // nil when they come from a folder
+	// Accepted is when a reading of the folder was last accepted, or what
+	// controllers tell was last accepted or found to be the same; zero before the
+	// first time.
+	Accepted time.Time `json:"accepted,omitzero"`
+	Read     time.Time `json:"read,omitzero"` // when the folder was last read, or a controller last answered
+	// Trouble says why the last reading was not accepted, or why nothing can be
+	// heard of the mesh; what was accepted before stays in force. "" when all is
+	// well.
 	Trouble  string   `json:"trouble,omitempty"`
 	Problems []string `json:"problems,omitempty"`
-	// Warnings name what lies in the folder and is passed over, such as a link to
-	// a folder. They hold nothing up.
+	// Warnings hold nothing up: they name what lies in the folder and is passed
+	// over, such as a link to a folder.
 	Warnings []string `json:"warnings,omitempty"`
-	// Taking says that the folder was changed and what it holds now is being taken
-	// over: the reports are still those of before.
+	// Taking says that something newer is being taken over: the reports are still
+	// those of before.
 	Taking bool `json:"taking,omitempty"`
 	// Leaving are declarations that have just gone from the folder; they are
 	// withdrawn when they stay gone for two seconds. Sorted.
 	Leaving []string `json:"leaving,omitempty"`
+	// Kept are declarations that are in force and that the source did not declare:
+	// they are of another folder, mesh or epoch. Only an explicit withdrawal ends
+	// them. Sorted.
+	Kept []string `json:"kept,omitempty"`
+}
+
+// Membership is a host's part in a mesh.
+type Membership struct {
+	Credentials string    `json:"credentials"` // the folder
+	Servers     []string  `json:"servers,omitempty"`
+	Mesh        string    `json:"mesh,omitempty"`  // its name
+	Epoch       string    `json:"epoch,omitempty"` // "" until something of it was accepted
+	Revision    uint64    `json:"revision,omitempty"`
+	Connected   bool      `json:"connected"`
+	Since       time.Time `json:"since,omitzero"` // when the connection came or went
+	Events      int       `json:"events"`         // that wait for a controller
 }
 
 // MaxStatus bounds the answer that a client reads, in bytes.

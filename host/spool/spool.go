@@ -104,6 +104,18 @@ func Open(o Options) (*Spool, error) {
 		Text: "events that were not sent yet were lost: the spool was damaged"}}, nil)
 }
 
+// Passing opens a spool that ends with the process, for when there is no place for
+// one that stays.
+func Passing(log *slog.Logger) (*Spool, error) {
+	dir, err := os.MkdirTemp("", "stead-events-")
+	if err != nil {
+		return nil, fault.New(fault.Failed, "make folder", os.TempDir(), err)
+	}
+	s, err := Open(Options{Path: filepath.Join(dir, "events.db"), Logger: log})
+	// The open file lives on without a name.
+	return s, errors.Join(err, os.RemoveAll(dir))
+}
+
 // damage is the error of a file that holds what no spool holds.
 type damage struct{ cause error }
 

@@ -242,3 +242,16 @@ func TestWhatCannotBeOpenedIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, dir)
 	require.True(t, errors.Is(err, syscall.EISDIR), "%v", err)
 }
+
+func TestASpoolWithoutAPlaceServesAndLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s, err := Passing(nil)
+	require.NoError(t, err)
+	add(t, s, events(1, 3))
+	require.Equal(t, []string{"1", "2", "3"}, next(t, s, 10))
+	s.Done()
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, s.Close())
+}

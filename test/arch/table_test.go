@@ -79,8 +79,8 @@ var table = []row{
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
 	{assembly, "host/setup", "host/fault host/systemd host/unit", ""},
-	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger host/plan host/reconcile " +
-		"host/report host/shape host/systemd host/unit host/verify", ""},
+	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger host/outbox host/plan " +
+		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault host/report host/shape " +
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire", "mesh/client"},

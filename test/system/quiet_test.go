@@ -31,12 +31,12 @@ func TestAQuietHostSaysNothingToTheManager(t *testing.T) {
 	once := text{"once", "ensure: running\n", "[Service]\nType=oneshot\nExecStart=/bin/true\n"}
 	m := running(t, map[string]string{"all": documents(append(docs, once.String())...)})
 
-	wire := m.trace(t)
+	tap := m.trace(t)
 	from := time.Now()
 	m.Run(t, "systemctl", "stop", "unit07.service")
 	m.until("the stopped unit is up again", func() bool { return m.prop("unit07.service", "ActiveState") == "active" })
 	m.converged(from, "unit07")
-	sent, received := wire.count()
+	sent, received := tap.count()
 	require.NotEmpty(t, sent, "the trace sees no message to the manager")
 	require.NotEmpty(t, received, "the trace sees no message of the manager")
 	require.True(t, slices.ContainsFunc(sent, func(s string) bool { return strings.Contains(s, "StartUnit") }),
@@ -45,16 +45,16 @@ func TestAQuietHostSaysNothingToTheManager(t *testing.T) {
 
 	// What the stop left behind: a unit that settles is looked at again.
 	time.Sleep(3 * time.Second)
-	wire.reset()
+	tap.reset()
 	time.Sleep(quiet)
-	sent, received = wire.count()
+	sent, received = tap.count()
 	t.Logf("%s of quiet: %d messages sent and %d received", quiet, len(sent), len(received))
 	require.Empty(t, sent, "messages to the manager in a quiet time")
 	require.Empty(t, received, "messages of the manager in a quiet time")
 }
 
-// wire is a trace of what a host says and hears on its connection to the manager.
-type wire struct {
+// tap is a trace of what a host says and hears on its connection to the manager.
+type tap struct {
 	mu             sync.Mutex
 	sent, received []string
 }
@@ -66,7 +66,7 @@ const traced = "sendmsg,sendto,write,writev,recvmsg,recvfrom,read,readv,connect"
 var call = regexp.MustCompile(`(` + strings.ReplaceAll(traced, ",", "|") + `)\((\d+),`)
 
 // trace follows the host's process until the test ends.
-func (m *machine) trace(t *testing.T) *wire {
+func (m *machine) trace(t *testing.T) *tap {
 	t.Helper()
 	pid := m.hostPID()
 	fds := connections(t, pid)
@@ -75,7 +75,7 @@ func (m *machine) trace(t *testing.T) *wire {
 	out, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	w, ended, attached := &wire{}, make(chan struct{}), make(chan struct{})
+	w, ended, attached := &tap{}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		lines := bufio.NewScanner(out)
@@ -104,7 +104,7 @@ func (m *machine) trace(t *testing.T) *wire {
 
 // take keeps a line that tells of a message. A call that found nothing to read
 // is none, and one that strace tells of in two lines is told by its first.
-func (w *wire) take(line string, fds []string) {
+func (w *tap) take(line string, fds []string) {
 	c := call.FindStringSubmatch(line)
 	switch {
 	case c == nil, strings.Contains(line, " = -1 EAGAIN"):
@@ -123,13 +123,13 @@ func (w *wire) take(line string, fds []string) {
 	}
 }
 
-func (w *wire) count() (sent, received []string) {
+func (w *tap) count() (sent, received []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sent), slices.Clone(w.received)
 }
 
-func (w *wire) reset() {
+func (w *tap) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent, w.received = nil, nil

@@ -1,31 +1,44 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"stead/host"
 )
 
+// defaultDeclarations is the folder of a machine that is in no mesh.
+const defaultDeclarations = "/etc/stead/declarations"
+
 func newHostRun(o Options) *cobra.Command {
 	h := host.Options{Version: o.Version}
 	level := logLevel(slog.LevelInfo)
 	c := &cobra.Command{
-		Use:   "run --declarations DIR",
-		Short: "apply a folder of declarations to this machine and keep it so",
-		Long: "run applies every declaration below a folder to this machine's systemd, and\n" +
-			"keeps it so until it is ended: a unit that is stopped is started, a file that\n" +
-			"is edited is put back. The folder is watched; a declaration that goes from it\n" +
-			"is withdrawn, and what stood there before comes back. A folder that is missing\n" +
-			"or emptied withdraws nothing, and one with a mistake in it changes nothing.\n\n" +
+		Use:   "run [--declarations DIR | --credentials DIR]",
+		Short: "apply what is declared to this machine and keep it so",
+		Long: "run applies declarations to this machine's systemd, and keeps it so until it is\n" +
+			"ended: a unit that is stopped is started, a file that is edited is put back.\n\n" +
+			"With --credentials they come from a mesh. What was accepted once is kept also\n" +
+			"while the mesh is out of reach, and is withdrawn by nothing but an explicit\n" +
+			"withdrawal in the mesh.\n\n" +
+			"With --declarations they come from a folder, which is watched; a declaration\n" +
+			"that goes from it is withdrawn, and what stood there before comes back. A folder\n" +
+			"that is missing or emptied withdraws nothing, and one with a mistake in it\n" +
+			"changes nothing.\n\n" +
+			"With neither it is the mesh when " + host.DefaultCredentials + " exists, and otherwise\n" +
+			"the folder " + defaultDeclarations + ".\n\n" +
 			"It needs root and systemd as PID 1. Ending it leaves every unit as it is.",
-		Example: "  stead host run --declarations /etc/stead/declarations",
+		Example: "  stead host run\n  stead host run --declarations /etc/stead/declarations",
 		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if h.Folder == "" {
-				return usageError{fmt.Errorf("--declarations is missing: it names the folder of declarations"), "stead host run --declarations /etc/stead/declarations"}
+			switch {
+			case h.Folder != "" && h.Credentials != "":
+				return usageError{errors.New("--declarations and --credentials are given, and a host has one of them"), "stead host run --help"}
+			case h.Folder == "" && h.Credentials == "":
+				h.Folder, h.Credentials = sourceOf(host.DefaultCredentials, defaultDeclarations)
 			}
 			h.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.Level(level)}))
 			run, err := host.New(h)
@@ -37,11 +50,22 @@ func newHostRun(o Options) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&h.Folder, "declarations", "", "read declarations (*.yaml, *.yml) from `DIR`, and watch it")
+	f.StringVar(&h.Credentials, "credentials", "", "take part in a mesh with the credentials in `DIR`")
 	f.StringVar(&h.State, "state", host.DefaultState, "keep in `DIR` what must be remembered")
 	f.StringVar(&h.Socket, "socket", defaultSocket, "answer at `PATH`")
 	f.Var(&level, "log-level", "log from `LEVEL` on: debug, info, warn or error")
 	complete(c, "declarations", folders)
+	complete(c, "credentials", folders)
 	complete(c, "state", folders)
 	complete(c, "log-level", cobra.FixedCompletions(levels(), cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// sourceOf says where declarations come from when nobody did: from a mesh when
+// there is a folder of credentials, even one that is not to be read.
+func sourceOf(credentials, declarations string) (folder, mesh string) {
+	if _, err := os.Stat(credentials); errors.Is(err, os.ErrNotExist) {
+		return declarations, ""
+	}
+	return "", credentials
 }
