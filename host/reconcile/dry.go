@@ -41,6 +41,7 @@ func (l *Loop) Plan(ctx context.Context, declared []Declared, withdrawn []string
 	}
 	d := &dry{Loop: s, machine: imagine(l.o), about: make(map[string]bool), steps: make(map[*managed][]plan.Foreseen)}
 	d.o.Manager, d.o.Disk, d.o.Ledger, d.o.Clock, d.heard = d.machine, d.machine, d.machine, d.machine.clock, d.hear
+	d.machine.took = max(d.machine.took, d.reloads.took) // it keeps the next one off for as long
 	for _, n := range declared {
 		d.about[n.Service.Name] = true
 	}

@@ -51,7 +51,7 @@ func inDryRig(t *testing.T, f func(*rig, *ears)) {
 	inRig(t, func(r *rig) {
 		e := &ears{steps: make(map[unit.Name]doing)}
 		r.stop()
-		r.heard = e.hear
+		r.heard, r.full = e.hear, 24*time.Hour // what only a full look finds has nothing to do with it
 		r.start()
 		f(r, e)
 	})
@@ -187,11 +187,13 @@ func (c chance) disturbs(r *rig) bool {
 	case 4:
 		return true
 	}
+	r.after(time.Second) // no job is on its way
 	if c.one(3) {
 		return false
 	}
-	r.watch.saw(p)
-	r.after(6 * time.Minute) // a full look
+	r.fake.Disconnect()
+	r.fake.Reconnect() // which makes the loop look at everything
+	r.after(2 * time.Minute)
 	return true
 }
 
@@ -213,6 +215,10 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			if os.Getenv("SHOW") == fmt.Sprint(seed) {
 				for _, s := range now { fmt.Printf("NOW %s\n", s.Canonical()) }
 				for _, rep := range r.loop.Reports() { fmt.Println("REP", rep.Name, rep.Unit, rep.Outcome, rep.Reason, rep.Text) }
+				st, _ := r.fake.Observe(r.t.Context(), []unit.Name{"a.service", "b.service", "c.service", "nick.service", "d.service","e.service", "t@1.service"})
+				for _, x := range st { fmt.Printf("NOW st %+v\n", x) }
+				filepath.Walk(filepath.Dir(r.etc), func(p string, i os.FileInfo, err error) error { to, _ := os.Readlink(p);  d, _ := os.ReadFile(p); fmt.Printf("NOW %s %q %q\n", p, to, d); return nil })
+				fmt.Println("NOW heard", heard, r.fake.Log(), e.take())
 			}
 
 			var declared []*shape.Service

@@ -20,6 +20,7 @@ type imagined struct {
 	real   Options
 	began  plan.Clock
 	late   time.Duration // by which its clock is ahead of began
+	took   time.Duration // what a reload takes
 	status map[unit.Name]unit.Status
 	asked  map[unit.Name]plan.Query // the last question about each unit, and the answer
 	disk   map[unit.Name]plan.Disk
@@ -35,7 +36,7 @@ type imagined struct {
 }
 
 func imagine(real Options) *imagined {
-	return &imagined{foresight: real.Disk, real: real, began: real.Clock(), status: make(map[unit.Name]unit.Status),
+	return &imagined{foresight: real.Disk, real: real, began: real.Clock(), took: time.Millisecond, status: make(map[unit.Name]unit.Status),
 		asked: make(map[unit.Name]plan.Query), disk: make(map[unit.Name]plan.Disk),
 		at: make(map[string]plan.Change), blobs: make(map[string][]byte), diffs: make(map[string][]string)}
 }
@@ -110,12 +111,13 @@ func (g *imagined) Enqueue(_ context.Context, jobs []unit.JobRequest) []unit.Que
 	return out
 }
 
-// Reload implements manager.
+// Reload implements manager. Like a real one's it has everything looked at anew.
 func (g *imagined) Reload(ctx context.Context) (time.Duration, error) {
 	now := g.made()
 	err := g.reread(ctx, slices.Collect(maps.Keys(g.status)), g.loaded, now)
-	g.loaded = now
-	return 0, err
+	g.loaded, g.changes.All = now, true
+	g.late += g.took
+	return g.took, err
 }
 
 // ResetFailed implements manager.

@@ -39,6 +39,7 @@ type rig struct {
 	born    time.Time
 	log     *slog.Logger // of the next loop; nil: nothing is logged
 	heard   func(*managed, report.Step)
+	full    time.Duration // between full looks; 0 is the default
 }
 
 // inRig runs f with a running loop.
@@ -74,7 +75,7 @@ func (r *rig) start() {
 	r.watch = &watch{wake: make(chan struct{}, 1)}
 	memories, manager := r.book.load()
 	r.options = Options{Scope: unit.System, ConfigDir: r.etc, Manager: r.fake, Disk: d, Ledger: r.book, Watcher: r.watch,
-		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager}
+		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager, FullLook: r.full}
 	if r.log != nil {
 		r.options.Logger = r.log
 	}
