@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ func newNodeCredentials(i *issue) *cobra.Command {
 		Long: "node makes the credentials of a node: a folder with one file for each process\n" +
 			"and direction. It belongs on the node as /etc/stead/credentials.",
 		Example: "  stead credentials node web1\n  scp -r web1 root@web1:/etc/stead/credentials",
-		Args:    one("the name of the node"),
+		Args:    one("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := i.out
 			if dir == "" {
@@ -73,7 +72,7 @@ func newPersonCredentials(i *issue, role identity.Role) *cobra.Command {
 		Long: string(role) + " makes the credentials of a person who may " + may + ": one file,\n" +
 			"which that person takes over with stead context add.",
 		Example: "  stead credentials " + string(role) + " alice\n  stead context add alice.json",
-		Args:    one("the name of the person"),
+		Args:    one("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := i.out
 			if path == "" {
@@ -89,16 +88,6 @@ func newPersonCredentials(i *issue, role identity.Role) *cobra.Command {
 			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of %s %s are in %s\nnext: stead context add %s\n", role, args[0], path, path)
 			return err
 		},
-	}
-}
-
-// one wants exactly one argument, and says which.
-func one(what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return usageError{fmt.Errorf("%s wants one argument: %s", c.CommandPath(), what), strings.Split(c.Example, "\n")[0]}
 	}
 }
 
