@@ -22,7 +22,7 @@ const reachFor = 2 * time.Second
 func (d *desk) sync(ctx context.Context, caller identity.Caller, r wire.SyncRequest) (wire.SyncReply, error) {
 	d.troubles.note(caller.Name, r.Trouble)
 	st := d.reach(ctx, r)
-	switch doubt, err := d.doubt(caller.Name, st, r); {
+	switch doubt, err := d.doubt(ctx, caller.Name, st, r); {
 	case err != nil:
 		return wire.SyncReply{}, err
 	case doubt:
@@ -72,7 +72,7 @@ func (d *desk) reach(ctx context.Context, r wire.SyncRequest) *assign.State {
 // doubt reports whether the node is to prove what it says that it holds: it is
 // newer than the state, or of an epoch that the state does not know. What it
 // proves is judged by the store.
-func (d *desk) doubt(node string, st *assign.State, r wire.SyncRequest) (bool, error) {
+func (d *desk) doubt(ctx context.Context, node string, st *assign.State, r wire.SyncRequest) (bool, error) {
 	newer := r.Epoch == st.Epoch && r.Revision > st.Revision
 	strange := r.Epoch != "" && r.Epoch != st.Epoch && !slices.Contains(st.Follows, r.Epoch)
 	if st.Unsound != nil || r.Mesh != st.Mesh || !newer && !strange {
@@ -81,7 +81,7 @@ func (d *desk) doubt(node string, st *assign.State, r wire.SyncRequest) (bool, e
 	if r.Proof == nil {
 		return true, nil
 	}
-	if err := d.store.Prove(node, *r.Proof); err != nil {
+	if err := d.store.Prove(ctx, node, *r.Proof); err != nil {
 		return false, err
 	}
 	return false, sound(d.store.Now().Unsound)
