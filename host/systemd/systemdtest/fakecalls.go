@@ -132,7 +132,7 @@ func (f *Fake) reload() {
 	for _, u := range f.units {
 		u.def = f.read(u.name)
 	}
-	f.merge()
+	f.rename()
 	f.pin()
 	f.collect()
 	if f.link != nil {

@@ -64,15 +64,16 @@ func (f *Fake) load(n unit.Name) *loaded {
 	return u
 }
 
-// merge makes units at rest that have become another name of one that unit.
-func (f *Fake) merge() {
+// rename has names mean what they mean on disk now: a unit at rest that has
+// become another name of one is that unit.
+func (f *Fake) rename() {
 	for id, u := range f.units {
 		if f.primary(id) != id && u.active == unit.Inactive && u.job == nil {
 			delete(f.units, id)
 		}
 	}
 	for n, id := range f.names {
-		if f.units[id] == nil {
+		if f.units[id] == nil || n != id && f.primary(n) != id {
 			delete(f.names, n)
 		}
 	}

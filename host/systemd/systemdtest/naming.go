@@ -2,6 +2,8 @@ package systemdtest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +15,7 @@ import (
 func naming() map[string]func(*kit) {
 	return map[string]func(*kit){
 		"an alias is answered with the primary name":   alias,
-		"a missing unit becomes an alias":              becomesAlias,
+		"a unit becomes an alias, and one of its own":  becomesAlias,
 		"a bulk keeps order, doubles and missing ones": bulkOrder,
 		"hundreds of units in one look":                hundreds,
 		"templates and instances in a bulk":            templates,
@@ -51,6 +53,13 @@ func becomesAlias(k *kit) {
 	require.Equal(k.t, unit.Name("ct-real.service"), got.ID)
 	require.Equal(k.t, unit.Loaded, got.Load)
 	require.Equal(k.t, k.Dir+"/ct-real.service", got.Fragment)
+
+	k.refer("ct-real.service")
+	require.NoError(k.t, os.Remove(filepath.Join(k.Dir, "ct-real.service")))
+	k.write("ct-nick.service", sleeper)
+	k.reload()
+	require.Equal(k.t, unit.Name("ct-nick.service"), k.observe("ct-nick.service")[0].ID, "and a unit of its own again")
+	require.Equal(k.t, unit.NotFound, k.observe("ct-real.service")[0].Load)
 }
 
 func bulkOrder(k *kit) {
