@@ -213,8 +213,8 @@ func TestAfterErrorsItAsksSoonerWithGrowingDelay(t *testing.T) {
 		r.c.with(func(c *controllers) {
 			c.fail = func(subject.Topic) error { return fault.New(fault.Unavailable, "call", "", nil) }
 		})
-		r.f.Hint(0)
 		n := len(r.c.asks)
+		r.f.Hint(0)
 		after(2500 * time.Millisecond)
 		require.Equal(t, n+2, len(r.c.asks), "the delay began anew")
 	})

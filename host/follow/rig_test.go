@@ -47,24 +47,25 @@ type controllers struct {
 	key   ed25519.PrivateKey
 	trust accept.Trust
 
-	mu        sync.Mutex // guards what follows
-	epoch     string
-	follows   []string
-	revision  uint64
-	set       map[string]declared
-	tombs     map[string]wire.Entry // by name; Generation is the revision of the tombstone
-	keep      []string
-	asks      []asked
-	page      int                                             // bytes of bodies in one answer
-	fail      func(topic subject.Topic) error                 // before anything is looked at
-	delay     func(topic subject.Topic) time.Duration         // of an answer
-	forge     func(r wire.SyncRequest, i *wire.Index)         // before it is signed
-	lie       func(r wire.SyncRequest, reply *wire.SyncReply) // after
-	mangle    func(r wire.BodyRequest, reply *wire.BodyReply) //
-	between   func()                                          // called after an index was given
-	garble    bool                                            // answers are no JSON
-	inFlight  int
-	proofSeen []wire.Signed
+	mu          sync.Mutex // guards what follows
+	epoch       string
+	follows     []string
+	revision    uint64
+	set         map[string]declared
+	generations map[string]uint64     // of every name that was ever declared
+	tombs       map[string]wire.Entry // by name; Generation is the revision of the tombstone
+	keep        []string
+	asks        []asked
+	page        int                                             // bytes of bodies in one answer
+	fail        func(topic subject.Topic) error                 // before anything is looked at
+	delay       func(topic subject.Topic) time.Duration         // of an answer
+	forge       func(r wire.SyncRequest, i *wire.Index)         // before it is signed
+	lie         func(r wire.SyncRequest, reply *wire.SyncReply) // after
+	mangle      func(r wire.BodyRequest, reply *wire.BodyReply) //
+	between     func()                                          // called after an index was given
+	garble      bool                                            // answers are no JSON
+	inFlight    int
+	proofSeen   []wire.Signed
 }
 
 type declared struct {
@@ -86,7 +87,7 @@ func newControllers(t *testing.T, mesh string) *controllers {
 	public, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
 	return &controllers{key: private, trust: accept.Trust{Mesh: mesh, Node: "ws1", Key: public}, epoch: "e1", revision: 1, // of the epoch itself
-		set: make(map[string]declared), tombs: make(map[string]wire.Entry), page: wire.MaxPage}
+		set: make(map[string]declared), generations: make(map[string]uint64), tombs: make(map[string]wire.Entry), page: wire.MaxPage}
 }
 
 // apply declares the n-th form of every name, in one commit.
@@ -104,7 +105,8 @@ func (c *controllers) put(name string, body []byte) {
 	if !known {
 		d.uid = fmt.Sprintf("uid-%s-%d", name, c.revision)
 	}
-	d.generation, d.body = d.generation+1, body
+	c.generations[name]++
+	d.generation, d.body = c.generations[name], body
 	c.set[name] = d
 	delete(c.tombs, name)
 }
@@ -342,24 +344,28 @@ func (b *book) with(change func(b *book)) {
 
 // rig is a follower of controllers, with all that a host gives it.
 type rig struct {
-	t     *testing.T
-	c     *controllers
-	book  *book
-	trust accept.Trust
-	conn  chan struct{}
-	log   *strings.Builder
-	o     Options
+	t    *testing.T
+	c    *controllers
+	book *book
+	conn chan struct{}
+	log  *strings.Builder
+	o    Options
 
-	mu   sync.Mutex // guards sets
-	sets []Set
-	f    *Follower
-	end  func()
+	mu    sync.Mutex // guards what follows
+	sets  []Set
+	trust accept.Trust
+	f     *Follower
+	end   func()
 }
 
 func newRig(t *testing.T) *rig {
 	c := newControllers(t, "home")
 	r := &rig{t: t, c: c, trust: c.trust, book: &book{declarations: make(map[string]accept.Identity)}, conn: make(chan struct{}, 1), log: &strings.Builder{}}
-	r.o = Options{Trust: func() accept.Trust { return r.trust }, Mesh: c, Reconnected: r.conn}
+	r.o = Options{Trust: func() accept.Trust {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.trust
+	}, Mesh: c, Reconnected: r.conn}
 	return r
 }
 

@@ -247,8 +247,8 @@ func TestALedgerThatRefusesIsTriedAgain(t *testing.T) {
 		})
 		r.c.apply(2, "web")
 		r.c.withdraw("db")
-		r.f.Hint(0)
 		bodies := r.c.count(subject.Body)
+		r.f.Hint(0)
 		after(5 * time.Minute)
 		require.Equal(t, []string{"db.1", "web.1"}, r.now())
 		require.Equal(t, before, r.book.declarations)
@@ -291,7 +291,9 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	begun(t, func(t *testing.T, r *rig) {
 		away := newControllers(t, "away")
 		away.epoch = "x"
+		r.mu.Lock()
 		r.trust = away.trust
+		r.mu.Unlock()
 		after(time.Minute)
 		require.Contains(t, r.f.Source().Trouble, "it is not signed by mesh away", "the connection is still of the other one")
 		require.Equal(t, []string{"db", "web"}, r.f.Source().Kept)
