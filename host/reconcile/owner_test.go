@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -103,5 +105,30 @@ func TestAUnitsOwnNameComesBeforeAnAlias(t *testing.T) {
 		r.after(3*time.Second).outcome("nick.service", report.Converged, "")
 		require.Equal(t, "conflict with nick: nick.service is declared by it already", r.outcome("a.service", report.Refused, report.OwnedBy).Text)
 		require.Equal(t, 1, r.fake.Calls()["Reload"])
+	})
+}
+
+func TestALinkThatTwoTakeAwayGoesOnce(t *testing.T) {
+	inRig(t, func(r *rig) {
+		also := service("web", "/bin/sleep infinity", func(s *shape.Service) {
+			*s.Content += "Also=job.service\n"
+			s.Ensure = shape.Unmanaged
+		})
+		require.NoError(t, os.WriteFile(filepath.Join(r.lib, "job.service"), []byte("[Service]\nExecStart=/bin/sleep 9\n[Install]\nWantedBy=x.target\n"), 0o644))
+		r.declare(also)
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		failed := 0
+		r.stop()
+		r.heard = func(_ *managed, s report.Step) {
+			if s.Error != "" {
+				failed++
+			}
+		}
+		r.start()
+		no := false
+		r.declare(&shape.Service{Name: "job", Scope: unit.System, Unit: "job.service", Enabled: &no, Timeout: time.Minute, OnWithdraw: shape.Restore})
+		r.after(5*time.Second).outcome("job.service", report.Converged, "")
+		require.NoFileExists(t, filepath.Join(r.etc, "x.target.wants/job.service"))
+		require.Zero(t, failed)
 	})
 }

@@ -36,6 +36,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 		return 0, nil
 	}
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
+	todo = once(todo)
 	rec := plan.Record{Blobs: make(map[string][]byte)}
 	before, debt := memories(todo), l.memory
 	for m := range before {
@@ -67,6 +68,20 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 	}
 	l.memory.OwesReload = debt.OwesReload || len(done) > 0
 	return len(changes), nil
+}
+
+// once leaves each path to the first that would change it. The others look again
+// when that is done: mostly nothing is left for them to do.
+func once(todo []work) []work {
+	first := make(map[string]bool, len(todo))
+	return slices.DeleteFunc(todo, func(w work) bool {
+		if first[w.step.Path] {
+			w.m.dirty = true
+			return true
+		}
+		first[w.step.Path] = true
+		return false
+	})
 }
 
 // memories are those of the units that have something to do; they are not
