@@ -117,12 +117,21 @@ func (j *judge) nowhere(c *change) {
 
 // full judges that no node gets more declarations than one may have.
 func (j *judge) full() {
-	told := map[string]bool{}
+	over := map[string]int{}
+	for _, name := range j.after.Nodes() {
+		if n := j.after.Count(name); n > wire.MaxEntries {
+			over[name] = n
+		}
+	}
+	if len(over) == 0 {
+		return
+	}
 	for _, c := range j.changes {
 		most, nodes := 0, []string(nil)
 		for _, name := range c.gain {
-			if n := j.after.Count(name); n > wire.MaxEntries && !told[name] {
-				told[name], most, nodes = true, max(most, n), append(nodes, name)
+			if n := over[name]; n > 0 {
+				most, nodes = max(most, n), append(nodes, name)
+				delete(over, name) // once is enough
 			}
 		}
 		if len(nodes) > 0 {

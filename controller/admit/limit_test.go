@@ -35,7 +35,6 @@ func TestAnApplyIsBounded(t *testing.T) {
 		return b.String()
 	}
 	large := strings.Repeat("#", shape.MaxBatch/2) + "\n"
-	require.Empty(t, w.problemsOf(w.request(many(shape.MaxDeclarations))))
 	require.Equal(t, shape.Problems{{File: "b.yaml", Line: 3001, Path: "d600", Rule: "there are 1001 declarations; a batch has at most 1000", Cure: "declare fewer"}},
 		w.problemsOf(w.request(strings.ReplaceAll(many(400), "name: d", "name: e"), many(601)))[:1])
 	require.Equal(t, shape.Problems{{Rule: "the documents have 16777218 bytes; a batch has at most 16777216", Cure: "declare less"}}, w.problemsOf(w.request(large, large)))
@@ -50,16 +49,20 @@ func TestAnApplyIsBounded(t *testing.T) {
 }
 
 func TestACommitIsBounded(t *testing.T) {
-	w := newWorld(t).node("web1")
-	var docs []string
-	for i := range 250 {
-		docs = append(docs, service(fmt.Sprintf("d%d", i), "all: true", "content: |", "  # "+strings.Repeat(`"`, 64000)))
+	j, err := newJudge(newWorld(t).basis(), "apply", "", wire.Version)
+	require.NoError(t, err)
+	body := make([]byte, 64000)
+	for range maxWrite / (64000 + 2 + perWrite) {
+		j.changes = append(j.changes, &change{is: &assign.Declaration{Canonical: body}})
 	}
-	require.Empty(t, w.problemsOf(w.request(strings.Join(docs[:200], ""))))
-	problems := w.problemsOf(w.request(strings.Join(docs, "")))
-	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].Rule, "one commit takes at most 31457280")
-	require.Equal(t, "apply it in two parts", problems[0].Cure)
+	same := &assign.Declaration{Canonical: body}
+	j.changes = append(j.changes, &change{was: same, is: same}) // which is not written
+	j.total()
+	require.Empty(t, j.problems.list)
+	j.changes = append(j.changes, &change{is: same})
+	j.total()
+	require.Len(t, j.problems.list, 1)
+	require.Equal(t, "what it writes has 31472584 bytes; one commit takes at most 31457280; apply it in two parts", j.problems.list[0].String())
 }
 
 func TestANodeIsBounded(t *testing.T) {

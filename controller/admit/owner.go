@@ -179,7 +179,7 @@ func (j *judge) two(u claim, first, c claimant, where string) {
 	if c.doc != nil {
 		line = c.doc.LineOf(path, text, "Alias")
 	}
-	j.problemAt(c.change, line, path, fmt.Sprintf("Alias=%s is a unit that %s declares %s%s", u.unit, by, where, as), cure)
+	j.problemAt(c.change, shape.Problem{Line: line, Path: path, Rule: fmt.Sprintf("Alias=%s is a unit that %s declares %s%s", u.unit, by, where, as), Cure: cure})
 }
 
 // aliasIn returns the first of the files of s that names an alias: where it

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stead/host/shape"
 	"stead/mesh/wire"
@@ -31,25 +32,23 @@ func (p *problems) sorted() shape.Problems {
 
 // problem notes a problem of the declaration of c, at path below it.
 func (j *judge) problem(c *change, path, rule, cure string) {
-	line := 0
+	p := shape.Problem{Path: path, Rule: rule, Cure: cure}
 	if c.doc != nil {
-		line = c.doc.Line(path)
+		p.Line = c.doc.Line(path)
 	}
-	j.problemAt(c, line, path, rule, cure)
+	j.problemAt(c, p)
 }
 
 // problemAt is problem, for who knows the line better.
-func (j *judge) problemAt(c *change, line int, path, rule, cure string) {
-	p := shape.Problem{Line: line, Rule: rule, Cure: cure}
+func (j *judge) problemAt(c *change, p shape.Problem) {
+	name := ""
 	switch {
 	case c.doc != nil:
-		p.File, p.Path = c.doc.Origin.File, c.doc.Name
+		p.File, name = c.doc.Origin.File, c.doc.Name
 	case c.is != nil:
-		p.Path = c.is.Name
+		name = c.is.Name
 	}
-	if path != "" {
-		p.Path += "." + path
-	}
+	p.Path = strings.TrimSuffix(name+"."+p.Path, ".")
 	j.problems.add(p)
 }
 

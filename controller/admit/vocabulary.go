@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,12 +64,17 @@ func (j *judge) vocabulary() {
 	}
 }
 
+// Two things that a host may lack besides fields; no field is named so.
+const (
+	speech = " speech"
+	whole  = " whole"
+)
+
 // readable notes what of c's declaration the hosts of nodes cannot read: each
 // thing once, with all nodes that lack it.
 func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
-	const speech, whole = " speech", " whole" // no field is named so
 	without := map[string][]string{}
-	var used map[string]bool
+	var used map[string]json.RawMessage
 	for _, node := range nodes {
 		l, ok := lacks[node]
 		switch {
@@ -81,34 +87,35 @@ func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 			without[whole] = append(without[whole], node)
 			continue
 		case used == nil:
-			used = map[string]bool{}
-			for name := range fields(&assign.Declaration{Canonical: c.is.Canonical}) {
-				used[name] = true
-			}
+			used = fields(&assign.Declaration{Canonical: c.is.Canonical})
 		}
 		for name := range l.fields {
-			if used[name] {
+			if used[name] != nil {
 				without[name] = append(without[name], node)
 			}
 		}
 	}
-	where := addressing(c.is.Address)
 	for _, what := range slices.Sorted(maps.Keys(without)) {
-		nodes := without[what]
-		l := lacks[nodes[0]]
-		host, cure := hosts(nodes, l.version), "upgrade stead there, or address it to other nodes"
-		know, speak := "does not know", "speaks"
-		if len(nodes) > 1 {
-			know, speak = "do not know", "speak"
-		}
-		switch what {
-		case speech:
-			j.problem(c, where, fmt.Sprintf("%s %s version %s of the wire, and this controller %d", host, speak, numbers(l.speaks), wire.Version), "bring stead to one version there and here, or address it to other nodes")
-		case whole:
-			j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, shape.ServiceShape), cure)
-		default:
-			j.problem(c, what, fmt.Sprintf("%s %s the field %q", host, know, what), cure)
-		}
+		j.unreadable(c, what, without[what], lacks)
+	}
+}
+
+// unreadable notes that the hosts of nodes lack what c's declaration has.
+func (j *judge) unreadable(c *change, what string, nodes []string, lacks map[string]lack) {
+	l := lacks[nodes[0]]
+	host, cure := hosts(nodes, l.version), "upgrade stead there, or address it to other nodes"
+	know, speak := "does not know", "speaks"
+	if len(nodes) > 1 {
+		know, speak = "do not know", "speak"
+	}
+	switch what {
+	case speech:
+		j.problem(c, addressing(c.is.Address), fmt.Sprintf("%s %s version %s of the wire, and this controller %d", host, speak, numbers(l.speaks), wire.Version),
+			"bring stead to one version there and here, or address it to other nodes")
+	case whole:
+		j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, shape.ServiceShape), cure)
+	default:
+		j.problem(c, what, fmt.Sprintf("%s %s the field %q", host, know, what), cure)
 	}
 }
 

@@ -12,15 +12,16 @@ func Changed(before, after *Placement) []string {
 	if before.state.Epoch != after.state.Epoch || !sameKeys(before.state.UnreadableDeclarations, after.state.UnreadableDeclarations) {
 		return after.nodes
 	}
-	touched := map[string]bool{}
+	c := comparison{before, after, map[string]bool{}}
 	for name, d := range after.state.Declarations {
-		compare(before.state.Declarations[name], d, before, after, touched)
+		c.compare(before.state.Declarations[name], d)
 	}
 	for name, d := range before.state.Declarations {
 		if after.state.Declarations[name] == nil {
-			compare(d, nil, before, after, touched)
+			c.compare(d, nil)
 		}
 	}
+	touched := c.touched
 	for _, name := range after.nodes {
 		if n, was := after.state.Nodes[name], before.state.Nodes[name]; n != was && !touched[name] && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) {
 			touched[name] = true
@@ -35,29 +36,31 @@ func Changed(before, after *Placement) []string {
 	return changed
 }
 
+// comparison is of two placements; touched are the nodes for which they differ.
+type comparison struct {
+	before, after *Placement
+	touched       map[string]bool
+}
+
 // compare notes the nodes for which is is another entry than was.
-func compare(was, is *Declaration, before, after *Placement, touched map[string]bool) {
+func (c comparison) compare(was, is *Declaration) {
 	if was == is {
 		return
 	}
 	var old, now []string
 	if was != nil && !was.Withdrawn {
-		old = before.NodesOf(was.Address)
+		old = c.before.NodesOf(was.Address)
 	}
 	if is != nil && !is.Withdrawn {
-		now = after.NodesOf(is.Address)
+		now = c.after.NodesOf(is.Address)
 	}
-	differ := old != nil && now != nil && !sameEntry(was, is)
-	gained, lost := Diff(old, now)
-	for _, names := range [][]string{gained, lost} {
-		for _, name := range names {
-			touched[name] = true
-		}
+	names := [][]string{nil, nil, nil}
+	names[0], names[1] = Diff(old, now)
+	if old != nil && now != nil && !sameEntry(was, is) {
+		names[2] = now
 	}
-	if differ {
-		for _, name := range now {
-			touched[name] = true
-		}
+	for _, name := range slices.Concat(names...) {
+		c.touched[name] = true
 	}
 }
 
@@ -70,9 +73,13 @@ func sameKeys(a, b map[string]string) bool {
 }
 
 // Diff returns the names of after that are not in before, and those of before
-// that are not in after. Both are sorted, and so are the results.
+// that are not in after. Both are sorted, and so are the results, which the caller
+// does not change.
 func Diff(before, after []string) (gained, lost []string) {
-	if len(before) > 0 && len(before) == len(after) && &before[0] == &after[0] {
+	switch {
+	case len(before) == 0 || len(after) == 0:
+		return after, before
+	case len(before) == len(after) && &before[0] == &after[0]:
 		return nil, nil
 	}
 	for len(before) > 0 && len(after) > 0 {
