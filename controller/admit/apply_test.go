@@ -200,6 +200,33 @@ func TestEachPlanRequestFitsIntoAMessage(t *testing.T) {
 	require.Equal(t, 12, count)
 }
 
+func TestAFileIsQuotedShortAndInOneLine(t *testing.T) {
+	for name, want := range map[string]string{"": "-", "mesh/web.yaml": "mesh/web.yaml", "dienste/größe.yaml": "dienste/größe.yaml",
+		"a\nb\x1b[31m": `"a\nb\x1b[31m"`, "\xff": `"\xff"`, "\u0085": `"\u0085"`} {
+		require.Equal(t, want, fileName(name))
+	}
+	long := fileName(strings.Repeat("ö", 300) + ".yaml")
+	require.LessOrEqual(t, len(long), maxFile)
+	require.True(t, strings.HasPrefix(long, "…ö") && strings.HasSuffix(long, "ö.yaml"), long)
+}
+
+func TestAnEmptyMeshIsJudged(t *testing.T) {
+	b := newWorld(t).basis()
+	b.State = &assign.State{}
+	d, err := Apply(b, newWorld(t).request(service("web", "all: true")))
+	require.NoError(t, err)
+	require.Equal(t, []string{"web"}, written(d))
+	d, err = Settings(b, wire.SettingsRequest{Wire: wire.Version, Node: "web1", Add: true})
+	require.NoError(t, err)
+	require.Equal(t, "web1", d.Node.Name)
+	d, err = Settings(b, wire.SettingsRequest{Wire: wire.Version, Node: "web\n1", Add: true})
+	require.NoError(t, err)
+	require.Equal(t, `"web\n1"`, d.Reply.Problems[0].Path)
+	d, err = Withdraw(b, wire.WithdrawRequest{Wire: wire.Version, Names: []string{"web"}})
+	require.NoError(t, err)
+	require.Len(t, d.Reply.Problems, 1)
+}
+
 func TestWhatIsNotJudged(t *testing.T) {
 	w := newWorld(t).node("web1")
 	unsound := *w.state

@@ -165,6 +165,8 @@ func TestAddressesAreSaidShortly(t *testing.T) {
 	}
 	kept := AddressOf(&shape.Service{Nodes: []string{"b", "a", "b"}})
 	require.Equal(t, Address{Nodes: []string{"a", "b"}}, kept, "it is kept in one form")
+	require.True(t, kept.Same(Address{Nodes: []string{"b", "a"}}))
+	require.False(t, kept.Same(Address{Labels: labels("a", "b")}))
 	require.Equal(t, "none", List(nil))
 	require.Equal(t, "removed", ByAt("removed", "", time.Time{}), "nobody knows when")
 }

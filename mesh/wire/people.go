@@ -82,7 +82,8 @@ type Change struct {
 	Fields     []string `json:"fields,omitempty"`
 	UID        string   `json:"uid"`
 	Generation uint64   `json:"generation"`
-	Mark       Mark     `json:"mark"`
+	// Mark is that of what stands after the answer: in a dry run, of what stands now.
+	Mark Mark `json:"mark"`
 	// Nodes is on how many nodes it is, Gains and Loses on how many it comes to be
 	// and ceases to be.
 	Nodes int `json:"nodes"`
@@ -111,7 +112,8 @@ type ChangeReply struct {
 	Changes   []Change       `json:"changes,omitempty"`
 	Problems  shape.Problems `json:"problems,omitempty"`
 	Conflicts []Conflict     `json:"conflicts,omitempty"`
-	// Sure says what would be taken from whom, and that Yes is wanted for it.
+	// Sure says what would be taken from whom, when Yes is wanted for it: a line, and
+	// indented lines below it that break it down.
 	Sure string `json:"sure,omitempty"`
 	// Warnings hold nothing up: a label that no node carries, a node that is silent.
 	Warnings []string `json:"warnings,omitempty"`
