@@ -42,7 +42,8 @@ func (s *Store) compose(stands map[string]seal.Stand, sequence uint64, entries [
 
 // begin commits a new epoch in place of p: a tombstone for every key that does
 // not open, and, last, the epoch. As long as that is not there the state is not
-// sound, so half of it changes nothing. Conflict: the bucket is not as p any more.
+// sound, so half of it changes nothing. It waits until the copy has it. Conflict:
+// the bucket is not as p any more.
 func (s *Store) begin(ctx context.Context, p *snapshot) error {
 	m := s.known()
 	body, err := json.Marshal(epoch{
@@ -52,8 +53,8 @@ func (s *Store) begin(ctx context.Context, p *snapshot) error {
 		return fault.New(fault.Internal, "begin epoch", s.o.Mesh, err)
 	}
 	var entries []entry
-	for _, key := range p.strangers {
-		if key != epochKey && bucket.CheckKey(key) == nil {
+	for _, key := range writable(p.strangers) {
+		if key != epochKey {
 			tombstone, err := json.Marshal(lost{"it was not written by a controller of this mesh"})
 			if err != nil {
 				return fault.New(fault.Internal, "begin epoch", key, err)
@@ -69,8 +70,22 @@ func (s *Store) begin(ctx context.Context, p *snapshot) error {
 		}
 		stands = standing(stands, writes, sequence)
 	}
-	_, err = s.write(ctx, sequence, s.compose(stands, sequence, []entry{{epochKey, body, false}}, true))
-	return err
+	if sequence, err = s.write(ctx, sequence, s.compose(stands, sequence, []entry{{epochKey, body, false}}, true)); err != nil {
+		return err
+	}
+	return s.Reach(ctx, sequence)
+}
+
+// writable are those of keys that can be written. The others are no keys of a
+// bucket, and can only be left where somebody put them.
+func writable(keys []string) []string {
+	var all []string
+	for _, key := range keys {
+		if bucket.CheckKey(key) == nil {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // standing is what stands after writes, the last of them at revision.

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,8 @@ import (
 const (
 	// MaxChanges is how many changes one commit may hold.
 	MaxChanges = bucket.MaxCommit
-	// settled is how long a commit that was acknowledged waits for the copy.
-	settled = 5 * time.Second
+	// late is how long a commit that was acknowledged waits for the copy.
+	late = 5 * time.Second
 )
 
 // Change is one write of a commit: exactly one of its fields is set. Service and
@@ -147,81 +146,9 @@ func (s *Store) beyond(ctx context.Context, p *snapshot) error {
 	}
 }
 
-// write commits writes when the bucket is exactly at sequence, and returns the
-// revision of the last. When it is not known whether they landed it looks.
-func (s *Store) write(ctx context.Context, sequence uint64, writes []bucket.Write[[]byte]) (uint64, error) {
-	last := sequence + uint64(len(writes))
-	if ctx.Err() != nil {
-		return 0, fault.New(fault.Unavailable, "commit", "mesh state", fmt.Errorf("nothing was done: %w", ctx.Err()))
-	}
-	for unknown := false; ; {
-		at, err := s.bucket.CommitAt(ctx, sequence, writes)
-		class := fault.ClassOf(err)
-		switch {
-		case err == nil && at != last:
-			return 0, fault.New(fault.Failed, "commit", "mesh state", fmt.Errorf("it stands at revision %d, not %d", at, last))
-		case err == nil:
-			return at, nil
-		case class != fault.Timeout && class != fault.Canceled && class != fault.Failed && !unknown:
-			return 0, err // it is known that nothing was done
-		}
-		unknown = true
-		landed, lookErr := s.landed(ctx, sequence, writes)
-		switch {
-		case landed:
-			return last, nil
-		case lookErr != nil:
-			return 0, lookErr
-		case class == fault.Failed:
-			return 0, err
-		case !pause(ctx, 50*time.Millisecond):
-			return 0, unsure(err)
-		}
-		// Nobody wrote so far. What is still on its way and what is sent now expect
-		// the same, so only one of them can land, and both say the same.
-	}
-}
-
-// landed reports whether writes, sent for the revisions after sequence, stand
-// there. False without an error: nothing was written since sequence, as yet.
-// Conflict: somebody else wrote. Timeout: it cannot be found out.
-func (s *Store) landed(ctx context.Context, sequence uint64, writes []bucket.Write[[]byte]) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settled)
-	defer cancel()
-	if err := s.o.Conn.Wait(ctx); err != nil {
-		return false, unsure(err)
-	}
-	f, err := s.bucket.Figures(ctx)
-	switch {
-	case err != nil:
-		return false, unsure(err)
-	case f.Revision == sequence:
-		return false, nil
-	case f.Revision < sequence:
-		return false, fault.New(fault.Failed, "commit", "mesh state", fmt.Errorf("the store went back from revision %d to %d", sequence, f.Revision))
-	}
-	for i, w := range writes {
-		e, err := s.bucket.At(ctx, sequence+1+uint64(i)) //nolint:gosec // an index
-		switch {
-		case fault.Is(err, fault.NotFound): // written again since
-		case err != nil:
-			return false, unsure(err)
-		case e.Key == w.Key && bytes.Equal(e.Value, w.Value):
-			return true, nil
-		default:
-			return false, fault.New(fault.Conflict, "commit", "mesh state", fmt.Errorf("revision %d is somebody else's", e.Revision))
-		}
-	}
-	return false, unsure(errors.New("what was written was written again since"))
-}
-
-func unsure(err error) error {
-	return fault.New(fault.Timeout, "commit", "mesh state", fmt.Errorf("it may have been done: %w", err))
-}
-
 // reached returns the state that changes, which landed, make of base.
 func (s *Store) reached(ctx context.Context, base *assign.State, changes []Change, last uint64) (*assign.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, settled)
+	ctx, cancel := context.WithTimeout(ctx, late)
 	defer cancel()
 	if s.Reach(ctx, last) == nil {
 		if now := s.Now(); now.Revision == last && now.Epoch == base.Epoch {

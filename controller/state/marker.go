@@ -111,6 +111,8 @@ func (m marker) doubt(s *snapshot) string {
 		return ""
 	case s.state.Epoch != m.Epoch:
 		return fmt.Sprintf("the store holds epoch %s, not %s, and does not go on from it", s.state.Epoch, m.Epoch)
+	case s.broken != nil: // a revision says nothing then
+		return ""
 	case at < m.Revision && m.Proof != "":
 		return fmt.Sprintf("the store was rolled back: %s holds revision %d of this epoch, the store is at %d", m.Proof, m.Revision, at)
 	case at < m.Revision:

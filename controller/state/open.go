@@ -29,9 +29,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := o.Conn.Wait(ctx); err != nil {
 		return nil, err
 	}
-	s.bucket, err = bucket.Open(ctx, o.Conn, bucket.Options{
+	s.bucket, err = insist(ctx, o, bucket.Options{
 		Name: "state", Description: "what is declared, and the nodes", MaxBytes: maxState, MaxValue: MaxCanonical + 16<<10,
-		Replicas: o.Replicas, Existing: m.Epoch != "" && !o.BeginEpoch, Logger: o.Logger,
+		Existing: m.Epoch != "" && !o.BeginEpoch,
 	}, bucket.Bytes())
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -50,6 +50,21 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// insist opens a bucket, and tries again for a while when the server has other
+// things to do: controllers that make a bucket at the same time are told by the
+// server that there is no room for both.
+func insist[T any](ctx context.Context, o Options, b bucket.Options, codec bucket.Codec[T]) (*bucket.Bucket[T], error) {
+	b.Replicas, b.Logger = o.Replicas, o.Logger
+	ctx, cancel := context.WithTimeout(ctx, 2*glimpse)
+	defer cancel()
+	for {
+		opened, err := bucket.Open(ctx, o.Conn, b, codec)
+		if !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Conflict) || !pause(ctx, again) {
+			return opened, err
+		}
+	}
 }
 
 // refuse is the error of a controller that does not start.
@@ -81,10 +96,10 @@ func (s *Store) begun(ctx context.Context) error {
 			}
 			s.o.Logger.Warn("a new epoch of mesh state begins", "reason", why)
 			err := s.begin(ctx, p)
-			if err != nil && !fault.Is(err, fault.Conflict) {
-				return err
+			if fault.Is(err, fault.Conflict) { // another controller was first
+				err = s.beyond(ctx, p)
 			}
-			if err := s.beyond(ctx, p); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -105,8 +120,8 @@ func (s *Store) wanting(p *snapshot) string {
 		return "the store is empty"
 	case len(m.Strays) > 0:
 		return fmt.Sprintf("nodes hold epoch %s, which this store does not know", m.Strays[0])
-	case len(p.strangers) > 0:
-		return "the store holds values that no controller wrote: " + few(p.strangers)
+	case len(writable(p.strangers)) > 0:
+		return "the store holds values that no controller wrote: " + few(writable(p.strangers))
 	}
 	return ""
 }

@@ -46,9 +46,8 @@ type presences struct {
 func (s *Store) openProfiles(ctx context.Context) (err error) {
 	p := &s.nodes
 	p.touched = map[string]time.Time{}
-	p.bucket, err = bucket.Open(ctx, s.o.Conn, bucket.Options{
+	p.bucket, err = insist(ctx, s.o, bucket.Options{
 		Name: "profiles", Description: "what nodes say of themselves", MaxBytes: maxProfiles, MaxValue: maxProfile,
-		Replicas: s.o.Replicas, Logger: s.o.Logger,
 	}, bucket.JSON[presence]())
 	if err == nil {
 		p.watch = bucket.NewWatcher(p.bucket, bucket.WatchOptions{})

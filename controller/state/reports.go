@@ -30,9 +30,8 @@ func (s *Store) openReports(ctx context.Context) (err error) {
 		},
 		Decode: func(raw []byte) (*sheet, error) { return &sheet{raw: raw}, nil },
 	}
-	s.report.bucket, err = bucket.Open(ctx, s.o.Conn, bucket.Options{
+	s.report.bucket, err = insist(ctx, s.o, bucket.Options{
 		Name: "reports", Description: "what nodes report", MaxBytes: maxReports, MaxValue: maxSheet,
-		Replicas: s.o.Replicas, Logger: s.o.Logger,
 	}, codec)
 	if err == nil {
 		s.report.watch = bucket.NewWatcher(s.report.bucket, bucket.WatchOptions{})

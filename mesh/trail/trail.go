@@ -62,9 +62,24 @@ func Open(ctx context.Context, c *mesh.Conn, o Options) (*Trail, error) {
 		o.MaxAge = maxAge
 	}
 	t := &Trail{conn: c, o: o, moved: make(chan struct{})}
-	s, err := c.Current()
+	// Controllers that make streams at the same time are told by the server that
+	// there is no room for all of them.
+	for tries := 0; ; tries++ {
+		err := t.open(ctx)
+		if !fault.Is(err, fault.Unavailable) || tries == 100 || ctx.Err() != nil {
+			if err != nil {
+				return nil, fault.New(fault.ClassOf(err), "open audit stream", stream, err)
+			}
+			return t, nil
+		}
+		await(ctx, nil, glance/5)
+	}
+}
+
+func (t *Trail) open(ctx context.Context) error {
+	s, err := t.conn.Current()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var info jetstream.StreamInfo
 	want := t.config()
@@ -75,13 +90,10 @@ func Open(ctx context.Context, c *mesh.Conn, o Options) (*Trail, error) {
 	case err == nil && differs(want, info.Config):
 		err = api(ctx, s, "STREAM.UPDATE."+stream, want, &info)
 	}
-	switch {
-	case err != nil:
-		return nil, fault.New(fault.ClassOf(err), "open audit stream", stream, err)
-	case differs(want, info.Config):
-		return nil, fault.New(fault.Refused, "open audit stream", stream, errors.New("the server keeps it otherwise"))
+	if err == nil && differs(want, info.Config) {
+		err = fault.New(fault.Refused, "", "", errors.New("the server keeps it otherwise"))
 	}
-	return t, nil
+	return err
 }
 
 // config is the stream; every flag that matters is said.
@@ -119,8 +131,13 @@ type answer struct {
 	} `json:"error"`
 }
 
-// noStream is JetStream's number for a stream that is not there.
-const noStream = 10059
+// Error codes of JetStream, as its errors.json numbers them.
+const (
+	noStream         = 10059
+	resourceExceeded = 10023
+	storageExceeded  = 10047
+	nameInUse        = 10058 // another controller made it at the same time
+)
 
 func decode(text []byte, into any) error {
 	var a answer
@@ -132,7 +149,7 @@ func decode(text []byte, into any) error {
 		switch {
 		case p.Number == noStream:
 			class = fault.NotFound
-		case p.Code == 503:
+		case p.Code == 503, p.Number == resourceExceeded, p.Number == storageExceeded, p.Number == nameInUse:
 			class = fault.Unavailable
 		}
 		return fault.New(class, "", "", errors.New(p.Description))

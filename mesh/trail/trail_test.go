@@ -273,6 +273,23 @@ func TestAppendsOfManyAreAllThere(t *testing.T) {
 	}
 }
 
+func TestManyOpenItAtOnce(t *testing.T) {
+	m := meshtest.New(t)
+	var wait sync.WaitGroup
+	for w := range 8 {
+		c := m.Connect(identity.Controller, "c1")
+		wait.Go(func() {
+			own := open(t, c, trail.Options{})
+			if err := own.Append(t.Context(), event("ws1", w)); err != nil {
+				t.Errorf("append: %v", err)
+			}
+		})
+	}
+	wait.Wait()
+	texts, _ := all(t, open(t, m.Connect(identity.Controller, "c1"), trail.Options{}), wire.EventsRequest{})
+	require.Len(t, texts, 8)
+}
+
 func TestAppendSurvivesAServerThatGoesAndComes(t *testing.T) {
 	m, c, tr := alone(t, trail.Options{})
 	require.NoError(t, tr.Append(t.Context(), some("ws1", 1, 10)...))
@@ -322,7 +339,7 @@ func TestOpenPutsBoundsRightAndRefusesWhatIsOtherwise(t *testing.T) {
 	require.Error(t, err)
 
 	require.NoError(t, js.DeleteStream(t.Context(), "AUDIT"))
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.v1.*"}, Storage: jetstream.FileStorage, MaxBytes: 1 << 20, Retention: jetstream.InterestPolicy})
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.v1.*"}, Storage: jetstream.FileStorage, MaxBytes: 1 << 20, Retention: jetstream.WorkQueuePolicy})
 	require.NoError(t, err)
 	_, err = trail.Open(t.Context(), c, trail.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.Error(t, err)
