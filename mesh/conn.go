@@ -42,12 +42,13 @@ type Conn struct {
 	log     *slog.Logger
 	who     atomic.Pointer[identity.Credentials] // as they were last read
 
-	life  context.Context // ends when the connection is closed
-	stop  context.CancelFunc
-	done  chan struct{}
-	doubt chan struct{}
-	board board
-	asks  asks
+	life    context.Context // ends when the connection is closed
+	stop    context.CancelFunc
+	done    chan struct{}
+	doubt   chan struct{}
+	board   board
+	asks    asks
+	follows atomic.Int64 // streams that are followed
 }
 
 // Connect starts to connect and goes on for ever, until ctx ends or Close is

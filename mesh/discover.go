@@ -16,6 +16,7 @@ type Statistics struct {
 	Dropped int // not answered, because the caller may not call
 	Running int // handlers at this moment
 	Waiting int // calls that wait for one
+	Streams int // that run at this moment
 	Last    string
 	Spent   time.Duration // by handlers
 }
@@ -30,7 +31,7 @@ func (s *Service) Statistics() map[string]Statistics {
 }
 
 func (e *endpoint) statistics() Statistics {
-	out := Statistics{Running: int(e.running.Load()), Waiting: int(e.waiting.Load())}
+	out := Statistics{Running: int(e.running.Load()), Waiting: int(e.waiting.Load()), Streams: len(e.flows)}
 	e.count(func(c *counts) {
 		out.Calls, out.Failed, out.Busy, out.Dropped, out.Last, out.Spent = c.calls, c.failed, c.busy, c.dropped, c.last, c.spent
 	})

@@ -35,8 +35,12 @@ type endpoint struct {
 
 	places chan struct{} // taken from receipt to the handler's return: Together + Waiting
 	slots  chan struct{} // taken while a handler runs: Together
+	flows  chan struct{} // taken from receipt to the end of a stream: Streams
 	life   context.Context
 	end    context.CancelCauseFunc
+
+	streaming  context.Context // ends before life does
+	endStreams context.CancelCauseFunc
 
 	running atomic.Int64
 	waiting atomic.Int64
@@ -72,9 +76,17 @@ func newEndpoint(s *Service, e Endpoint) (*endpoint, error) {
 	if e.Waiting <= 0 {
 		e.Waiting = 64
 	}
-	end := &endpoint{Endpoint: e, s: s, places: make(chan struct{}, e.Together+e.Waiting), slots: make(chan struct{}, e.Together), open: map[*job]struct{}{}}
+	if e.Streams <= 0 {
+		e.Streams = 64
+	}
+	e.Life = orElse(e.Life, streamLife)
+	end := &endpoint{
+		Endpoint: e, s: s, places: make(chan struct{}, e.Together+e.Waiting), slots: make(chan struct{}, e.Together),
+		flows: make(chan struct{}, e.Streams), open: map[*job]struct{}{},
+	}
 	// Handlers outlive the context that ends the service, until they are drained.
 	end.life, end.end = context.WithCancelCause(context.WithoutCancel(s.c.life))
+	end.streaming, end.endStreams = context.WithCancelCause(end.life)
 	return end, nil
 }
 
@@ -83,11 +95,13 @@ type job struct {
 	m    *nats.Msg
 	r    Request
 	once sync.Once
+
+	stream *Stream // that it became; nil: none. Guarded by endpoint.mu
 }
 
 // take looks at one message and never waits: nats.go delivers the next one when
 // it returns.
-func (e *endpoint) take(m *nats.Msg) {
+func (e *endpoint) take(session *Session, m *nats.Msg) {
 	caller, err := e.s.c.caller(m, e.Accounts)
 	if err != nil {
 		e.drop(m, err)
@@ -100,6 +114,10 @@ func (e *endpoint) take(m *nats.Msg) {
 	}
 	if !e.begin(j) {
 		e.answer(j, nil, fault.New(fault.Unavailable, "call", e.Name, errors.New("the service is stopping")))
+		return
+	}
+	if m.Header.Get(streamHeader) != "" {
+		e.takeStream(session, j)
 		return
 	}
 	select {
@@ -199,6 +217,7 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 	j.once.Do(func() {
 		e.mu.Lock()
 		delete(e.open, j)
+		stream := j.stream
 		e.mu.Unlock()
 		limit := e.limit()
 		if err == nil && len(payload) > limit {
@@ -217,6 +236,9 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 		}
 		if err != nil {
 			answerFault(reply, err)
+		}
+		if stream != nil {
+			stream.close(reply)
 		}
 		if err := j.m.RespondMsg(reply); err != nil && !errors.Is(err, nats.ErrMsgNoReply) {
 			e.s.o.Logger.Warn("answer was not sent", "endpoint", e.Name, "error", err)
@@ -246,15 +268,20 @@ func (e *endpoint) count(add func(c *counts)) {
 
 // idle waits until no call runs or waits, and returns false when the time is up.
 func (e *endpoint) idle(up <-chan time.Time) bool {
+	return empty(e.flows, up) && empty(e.places, up)
+}
+
+// empty waits until nothing is taken of places.
+func empty(places chan struct{}, up <-chan time.Time) bool {
 	taken := 0
 	defer func() {
 		for range taken {
-			<-e.places
+			<-places
 		}
 	}()
-	for ; taken < cap(e.places); taken++ {
+	for ; taken < cap(places); taken++ {
 		select {
-		case e.places <- struct{}{}:
+		case places <- struct{}{}:
 		case <-up:
 			return false
 		}

@@ -38,12 +38,18 @@ type Endpoint struct {
 	Queue    string
 	Accounts []identity.Account // whose calls are answered; all others are dropped
 	Handler  Handler
+	// Stream answers the calls of Conn.Follow, which Handler never sees; nil: they
+	// are refused. The subject is then a verb of one node.
+	Stream Streamer
 
 	Timeout    time.Duration // of one call, waiting included; 0 is 10 s. A caller with less patience has less
 	Together   int           // calls that run at one time; 0 is 16
 	Waiting    int           // calls that wait besides; further ones are answered "busy" at once; 0 is 64
 	MaxRequest int           // bytes; larger ones are refused; 0 is what the server carries
 	MaxReply   int           // bytes; a larger answer is an error; 0 is what the server carries
+
+	Streams int           // that run at one time, besides Together; further ones are answered "busy" at once; 0 is 64
+	Life    time.Duration // of one stream, after which its caller asks again; 0 is 50 minutes, less than the server lets a call be answered
 }
 
 // ServiceOptions say what a service is.
@@ -106,7 +112,7 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 			break
 		}
-		subs, err := s.subscribe(session.nc)
+		subs, err := s.subscribe(session)
 		if err != nil {
 			s.o.Logger.Warn("cannot serve", "service", s.o.Name, "error", err)
 			unsubscribe(subs)
@@ -122,10 +128,11 @@ func (s *Service) Run(ctx context.Context) error {
 	return s.finish()
 }
 
-func (s *Service) subscribe(nc *nats.Conn) ([]*nats.Subscription, error) {
+func (s *Service) subscribe(session *Session) ([]*nats.Subscription, error) {
+	nc := session.nc
 	var subs []*nats.Subscription
 	for _, e := range s.ends {
-		sub, err := nc.QueueSubscribe(e.Subject, e.Queue, e.take)
+		sub, err := nc.QueueSubscribe(e.Subject, e.Queue, func(m *nats.Msg) { e.take(session, m) })
 		if err != nil {
 			return subs, fault.New(fault.Unavailable, "serve", e.Subject, err)
 		}
@@ -184,13 +191,16 @@ func (s *Service) finish() error {
 	defer timer.Stop()
 	var left int64
 	for _, e := range s.ends {
+		e.endStreams(errStreamsStop)
+	}
+	for _, e := range s.ends {
 		if !e.idle(timer.C) {
 			timer.Reset(0)
 		}
 	}
 	for _, e := range s.ends {
 		e.abandon()
-		left += e.running.Load()
+		left += e.running.Load() + int64(len(e.flows))
 	}
 	if session := s.c.session(); session != nil {
 		_ = session.nc.FlushTimeout(partTimeout)

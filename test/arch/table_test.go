@@ -69,7 +69,7 @@ var table = []row{
 
 	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},
 	{ground, "mesh/server", "host/fault mesh/identity", ""},
-	{ground, "mesh", "host/fault mesh/identity", ""},
+	{ground, "mesh", "host/fault mesh/identity mesh/subject", ""},
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
 	{ground, "mesh/trail", "host/fault mesh mesh/wire", "mesh/identity"},
 	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/wire", "mesh/identity"},
