@@ -12,6 +12,9 @@ import (
 // queue is shared by all controllers: each call goes to one of them.
 const queue = "controllers"
 
+// largeFor is how long a large request may take, from its last part on.
+const largeFor = 2 * time.Minute
+
 // drainFor is how long a controller that ends waits for what it took.
 const drainFor = 10 * time.Second
 
@@ -51,7 +54,7 @@ func (d *desk) endpoints() []mesh.Endpoint {
 		case string(wire.Events):
 			all[i].Together, all[i].Timeout = followTogether, followFor+10*time.Second
 		case string(d.uploads.operation):
-			all[i].Queue = "" // of this controller alone
+			all[i].Queue, all[i].Timeout = "", largeFor // of this controller alone
 		}
 	}
 	return all
