@@ -227,6 +227,21 @@ func TestAnEmptyMeshIsJudged(t *testing.T) {
 	require.Len(t, d.Reply.Problems, 1)
 }
 
+// TestTwoThatStoodSoHoldNobodyUp: a mesh in which two will meet on every node that
+// comes takes a third one that meets neither.
+func TestTwoThatStoodSoHoldNobodyUp(t *testing.T) {
+	w := newWorld(t).node("db1", "role=db")
+	for _, name := range []string{"one", "two"} {
+		services, _ := shape.Parse("f", []byte(service(name, "unit: x", "labels: {role: web}")))
+		w.state.Declarations[name] = &assign.Declaration{Name: name, UID: name, Generation: 1, Canonical: services[0].Canonical(), Service: services[0],
+			Address: assign.AddressOf(services[0])}
+	}
+	w.landed(service("three", "unit: x", "nodes: [db1]"))
+	d := w.apply(service("four", "unit: x", "labels: {role: web}"))
+	require.Len(t, d.Reply.Problems, 1)
+	require.Equal(t, `x.service is declared by "one" on every node with role=web too`, d.Reply.Problems[0].Rule)
+}
+
 func TestWhatIsNotJudged(t *testing.T) {
 	w := newWorld(t).node("web1")
 	unsound := *w.state
