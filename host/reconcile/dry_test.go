@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -202,7 +201,7 @@ func (c chance) disturbs(r *rig) bool {
 // the loop takes when the same is declared.
 func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 	steps := 0
-	for seed := uint64(300); seed < 4000; seed++ {
+	for seed := range uint64(200) {
 		inDryRig(t, func(r *rig, e *ears) {
 			c := chance{rand.New(rand.NewPCG(seed, 3))}
 			c.stands(r)
@@ -213,14 +212,7 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			r.declare(inOrder(now)...)
 			r.after(2 * time.Minute)
 			heard := c.disturbs(r)
-			if os.Getenv("SHOW") == fmt.Sprint(seed) {
-				for _, s := range now { fmt.Printf("NOW %s\n", s.Canonical()) }
-				for _, rep := range r.loop.Reports() { fmt.Println("REP", rep.Name, rep.Unit, rep.Outcome, rep.Reason, rep.Text) }
-				st, _ := r.fake.Observe(r.t.Context(), []unit.Name{"a.service", "b.service", "c.service", "nick.service", "d.service","e.service", "t@1.service"})
-				for _, x := range st { fmt.Printf("NOW st %+v\n", x) }
-				filepath.Walk(filepath.Dir(r.etc), func(p string, i os.FileInfo, err error) error { to, _ := os.Readlink(p);  d, _ := os.ReadFile(p); fmt.Printf("NOW %s %q %q\n", p, to, d); return nil })
-				fmt.Println("NOW heard", heard, r.fake.Log(), e.take())
-			}
+
 
 			var declared []*shape.Service
 			var withdrawn []string
@@ -243,24 +235,18 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			r.after(2 * time.Minute)
 			is := e.take()
 			if !heard { // what others do about it is not what was asked about
-				maps.DeleteFunc(is, func(n unit.Name, _ doing) bool {
-					return !slices.ContainsFunc(said, func(p plan.Preview) bool { return p.Unit == n && !p.Besides })
-				})
-				said = slices.DeleteFunc(said, func(p plan.Preview) bool { return p.Besides })
+				asked := make(map[unit.Name]bool)
+				for _, p := range said {
+					asked[p.Unit] = asked[p.Unit] || !p.Besides
+				}
+				maps.DeleteFunc(is, func(n unit.Name, _ doing) bool { return !asked[n] })
+				said = slices.DeleteFunc(said, func(p plan.Preview) bool { return !asked[p.Unit] })
 			}
 			for _, n := range is {
 				steps += len(n)
 			}
-			if os.Getenv("SHOW") == fmt.Sprint(seed) {
-				for _, s := range declared { fmt.Printf("DECL %s\n", s.Canonical()) }
-				fmt.Println("WITHDRAW", withdrawn)
-				for _, rep := range r.loop.Reports() { fmt.Println("REP", rep.Name, rep.Unit, rep.Outcome, rep.Reason, rep.Text) }
-				for _, p := range said { fmt.Printf("SAID %+v\n", p) }
-			}
-			if os.Getenv("ALL") != "" {
-				if !reflect.DeepEqual(is, foretold(said)) { fmt.Println("BAD", seed) }
-				return
-			}
+
+
 			require.Equal(t, is, foretold(said), "seed %d", seed)
 		})
 	}
