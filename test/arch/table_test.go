@@ -127,6 +127,7 @@ var outside = []foreign{
 	{"golang.org/x/sync", "host host/outbox host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
+	{"github.com/rogpeppe/go-internal/diff", "host/plan", ""},
 	{"github.com/stretchr/testify", "host/systemd/systemdtest mesh/meshtest", "*"},
 	{"github.com/google/go-cmp", "host/systemd/systemdtest", "*"},
 	{"go.uber.org/goleak", "", "*"},
