@@ -32,8 +32,13 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	require.Empty(t, change.Delete)
 	require.NotNil(t, change.Held, "a newer revision holds off older ones")
 
-	_, change = m.take(h, i)
+	h, change = m.take(h, i)
 	require.True(t, change.Empty(), "the same again")
+
+	i.Revision, i.Entries[0].UID = 4, "another"
+	h, change = m.take(h, i)
+	require.Equal(t, "another", change.Put[0].UID, "another declaration of the name, which says the same")
+	require.Equal(t, body("a", 1), h.Declarations["a"].Body)
 }
 
 func TestABodyIsFetchedOnceAndNotAgain(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 // hand.
 type Decision struct {
 	Index     wire.Index
-	Lack      []wire.Entry // without those of which an entry before has the same digest
-	Withdrawn []string     // sorted
+	Lack      []wire.Entry
+	Withdrawn []string // sorted
 	signed    wire.Signed
 	from      Holding
 	same      bool // index and declarations are those that are held
@@ -37,10 +37,8 @@ func Decide(t Trust, h Holding, signed wire.Signed) (Decision, error) {
 		}
 	}
 	d := Decision{Index: index, signed: signed, from: h, Withdrawn: withdrawn(held, h, index)}
-	lacks := make(map[string]bool)
 	for _, e := range index.Entries {
-		if h.Declarations[e.Name].Digest != e.Digest && !lacks[e.Digest] {
-			lacks[e.Digest] = true
+		if h.Declarations[e.Name].Digest != e.Digest {
 			d.Lack = append(d.Lack, e)
 		}
 	}
@@ -128,7 +126,7 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 			id.Body = old.Body
 		} else {
 			id.Body = bodies[e.Digest]
-			if err := Matches(e, id.Body); err != nil {
+			if err := matches(e, id.Body); err != nil {
 				return Change{}, Holding{}, err
 			}
 		}
@@ -155,8 +153,8 @@ func (id Identity) equal(o Identity) bool {
 		id.Epoch == o.Epoch && id.Kept == o.Kept
 }
 
-// Matches returns an error of class refused unless body is what e names.
-func Matches(e wire.Entry, body []byte) error {
+// matches returns an error of class refused unless body is what e names.
+func matches(e wire.Entry, body []byte) error {
 	sum := sha256.Sum256(body)
 	if got := hex.EncodeToString(sum[:]); got != e.Digest {
 		return fault.New(fault.Refused, "accept declaration", e.Name, fmt.Errorf("its body has digest %s instead of %s", got, e.Digest))

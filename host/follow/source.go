@@ -20,8 +20,8 @@ type Source struct {
 	Silence string `json:"silence,omitempty"`
 	// Answered is when a controller last answered; zero for never in this run.
 	Answered time.Time `json:"answered,omitzero"`
-	// Fetching is how many declarations of a newer index are still to be fetched:
-	// the set in force is the one of before.
+	// Fetching is how many declarations of a newer index are still to be fetched,
+	// when that was last tried: the set in force is the one of before.
 	Fetching int `json:"fetching,omitempty"`
 }
 

@@ -57,8 +57,12 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*accept.Decision, error) {
 	for range rounds {
 		reply, err := f.sync(ctx, t, least)
-		if err != nil || reply.Same {
+		if err != nil {
 			return nil, err
+		}
+		if reply.Same {
+			f.tell(func(s *Source) { s.Fetching = 0 }) // of an index that was taken back
+			return nil, nil
 		}
 		d, err := accept.Decide(t, f.holding, *reply.Signed)
 		if err != nil {
@@ -165,7 +169,7 @@ func (f *Follower) ask(ctx context.Context, topic subject.Topic, request, reply 
 func (f *Follower) well(least uint64) time.Duration {
 	f.fails = 0
 	before, next := f.Source(), f.o.Interval
-	f.tell(func(s *Source) { s.Trouble, s.Fetching, s.Accepted = "", 0, time.Now() })
+	f.tell(func(s *Source) { s.Trouble, s.Accepted = "", time.Now() })
 	if before.Trouble != "" {
 		f.log.Info("mesh is followed again", "revision", before.Revision)
 	}
