@@ -20,7 +20,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -122,11 +121,6 @@ func (h Holding) Kept(mesh string) []string {
 	}
 	slices.Sort(kept)
 	return kept
-}
-
-// Cure says what a person can do about a declaration that is kept.
-func Cure(name string) string {
-	return fmt.Sprintf("declare %s again, or: stead withdraw %s", name, name)
 }
 
 // maxKept bounds the kept names and uids of one request, in bytes, so that it fits into a

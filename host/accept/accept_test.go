@@ -170,5 +170,4 @@ func TestALedgerWhoseIndexCannotBeReadIsNamed(t *testing.T) {
 	h, err := Open(nil, map[string]Identity{"a": identity("a", "")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, h.Kept("any"))
-	require.Equal(t, "declare a again, or: stead withdraw a", Cure("a"))
 }

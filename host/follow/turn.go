@@ -36,7 +36,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 	f.mu.Unlock()
 	d, err := f.renew(ctx, t, least)
 	if d != nil {
-		if err := f.declare(ctx, d.Withdrawn); err != nil {
+		if err := f.declare(ctx); err != nil {
 			return 0, err
 		}
 	}
