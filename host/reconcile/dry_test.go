@@ -213,7 +213,6 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			r.after(2 * time.Minute)
 			heard := c.disturbs(r)
 
-
 			var declared []*shape.Service
 			var withdrawn []string
 			for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -246,11 +245,31 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 				steps += len(n)
 			}
 
-
 			require.Equal(t, is, foretold(said), "seed %d", seed)
+			for _, p := range said {
+				stood(t, r, p, seed)
+			}
 		})
 	}
 	require.Greater(t, steps, 1000, "there was something to foretell")
+}
+
+// stood holds how a declaration stands against what was said of it.
+func stood(t *testing.T, r *rig, p plan.Preview, seed uint64) {
+	t.Helper()
+	for _, rep := range r.loop.Reports() {
+		if rep.Name != p.Name || rep.Unit != p.Unit {
+			continue
+		}
+		want, why := p.Outcome, p.Reason
+		if want == "" {
+			want = report.Converged
+		}
+		require.Equal(t, want, rep.Outcome, "seed %d: %s: %s\n%+v", seed, p.Name, rep.Text, p)
+		require.Equal(t, why, rep.Reason, "seed %d: %s: %s", seed, p.Name, rep.Text)
+		return
+	}
+	require.True(t, p.Withdrawn && p.Outcome == "", "seed %d: there is no report of %+v", seed, p)
 }
 
 func inOrder(all map[string]*shape.Service) []*shape.Service {
