@@ -57,7 +57,7 @@ var table = []row{
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
-	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
+	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
 
 	{adapters, "host/systemd", "host/fault host/unit", ""},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
