@@ -251,7 +251,7 @@ func TestWhatBecomesOfEachDeclaration(t *testing.T) {
 						require.Equal(t, []string{"a"}, change.Delete)
 					case len(i.Entries) > 0 && now.UID == i.Entries[0].UID && now.Digest == i.Entries[0].Digest && now.Of(i.Epoch):
 						got = named
-					case slices.Contains(next.Kept("home"), "a"):
+					case slices.Contains(next.Kept(m.self), "a"):
 						got = kept
 					}
 					require.Equal(t, want, got)

@@ -52,7 +52,7 @@ func (f *Follower) tell(change func(s *Source)) {
 
 // stand makes the source say what is held under t.
 func (f *Follower) stand(t accept.Trust) {
-	kept, held := f.holding.Kept(t.Mesh), f.holding.Under(t.Mesh)
+	kept, held := f.holding.Kept(t), f.holding.Under(t)
 	f.tell(func(s *Source) {
 		s.Mesh, s.Epoch, s.Revision, s.Kept = t.Mesh, "", 0, kept
 		if held != nil {

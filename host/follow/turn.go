@@ -46,7 +46,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 	case err != nil:
 		return f.wrong(err), nil
 	}
-	if next = f.well(least); d != nil && d.Begins() && len(f.holding.Kept(t.Mesh)) > 0 {
+	if next = f.well(least); d != nil && d.Begins() && len(f.holding.Kept(t)) > 0 {
 		next = min(next, jitter(retry)) // somebody may have withdrawn what is kept now
 	}
 	return next, nil
@@ -88,13 +88,13 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 	if err := f.o.Ledger.Accept(change); err != nil {
 		return nil, err
 	}
-	before := f.holding.Under(t.Mesh)
+	before := f.holding.Under(t)
 	f.holding = next
 	clear(f.bodies)
 	f.stand(t)
 	facts := []any{"revision", d.Index.Revision, "declarations", len(d.Index.Entries), "changed", len(change.Put), "withdrawn", d.Withdrawn}
 	if before == nil || before.Epoch != d.Index.Epoch {
-		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t.Mesh))
+		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t))
 	}
 	f.log.Info("accepted", facts...)
 	return &d, nil
