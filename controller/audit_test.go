@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stead/controller/assign"
+	"stead/host/fault"
 	"stead/mesh/wire"
 )
 
@@ -19,6 +20,7 @@ import (
 type stream struct {
 	mu     sync.Mutex
 	fails  int
+	blind  bool
 	events []wire.Event
 }
 
@@ -27,10 +29,21 @@ func (s *stream) Append(_ context.Context, events ...wire.Event) error {
 	defer s.mu.Unlock()
 	if s.fails > 0 {
 		s.fails--
-		return errors.New("out of reach")
+		return fault.New(fault.Unavailable, "append", "", errors.New("out of reach"))
 	}
 	s.events = append(s.events, events...)
 	return nil
+}
+
+// Page has two events on a page.
+func (s *stream) Page(_ context.Context, r wire.EventsRequest) (wire.EventsReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blind {
+		return wire.EventsReply{}, fault.New(fault.Unavailable, "page", "", errors.New("out of reach"))
+	}
+	end := min(len(s.events), int(r.After)+2)
+	return wire.EventsReply{Events: s.events[r.After:end], Next: uint64(end), More: end < len(s.events)}, nil
 }
 
 func (s *stream) len() int {
@@ -45,7 +58,7 @@ func TestEventsAreStoredBehindTheAnswers(t *testing.T) {
 		a := newAudit(s, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- a.run(ctx) }()
+		go func() { done <- a.run(ctx, &assign.State{}) }()
 		start := time.Now()
 		a.add(ctx, wire.Event{ID: "1"})
 		require.Equal(t, start, time.Now(), "whoever commits does not wait")
@@ -74,14 +87,14 @@ func TestAnEndThatCannotStoreEnds(t *testing.T) {
 		a := newAudit(s, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- a.run(ctx) }()
+		go func() { done <- a.run(ctx, &assign.State{}) }()
 		a.add(ctx, wire.Event{ID: "1"})
 		a.add(ctx, wire.Event{ID: "2"})
 		synctest.Wait()
 		cancel()
 		start := time.Now()
 		require.NoError(t, <-done)
-		require.LessOrEqual(t, time.Since(start), auditEnd+auditPause)
+		require.LessOrEqual(t, time.Since(start), 2*auditFor+auditPause)
 	})
 }
 
@@ -111,11 +124,27 @@ func TestEventsAreMadeOfWhatWasCommitted(t *testing.T) {
 		{ID: "e.14", At: now, Source: "controller", Kind: "node", Node: "ws2", Revision: 14, Text: "known"},
 	}, events)
 
-	a := newAudit(&stream{}, slog.New(slog.DiscardHandler))
-	a.catchUp(t.Context(), after, now.Add(time.Minute))
+}
+
+func TestEventsOfAKilledControllerAreFoundAgain(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	st := &assign.State{Epoch: "e", Revision: 9, Nodes: map[string]*assign.Node{"ws1": {Name: "ws1", Revision: 9, At: now}},
+		Declarations: map[string]*assign.Declaration{
+			"a": {Name: "a", Revision: 5, At: now.Add(-2 * auditBack)}, "b": {Name: "b", Revision: 6, At: now.Add(-time.Minute)},
+			"c": {Name: "c", Revision: 7, At: now.Add(-time.Minute)}, "d": {Name: "d", Revision: 8, At: now},
+		}}
+	s := &stream{events: []wire.Event{{ID: "host/e.8", Source: "host"}, {ID: "x", Source: "host"}, {ID: "e.7", Source: "controller"}, {ID: "e.8", Source: "host"}}}
+	log := slog.New(slog.DiscardHandler)
+	newAudit(s, log).catchUp(t.Context(), st)
 	var ids []string
-	for _, e := range <-a.queue {
+	for _, e := range s.events[4:] {
 		ids = append(ids, e.ID)
 	}
-	require.Equal(t, []string{"e.11", "e.12", "e.13", "e.14"}, ids, "what was long before is stored long since")
+	require.Equal(t, []string{"e.6", "e.8", "e.9"}, ids, "in their order; what was long before is stored long since")
+	newAudit(s, log).catchUp(t.Context(), st)
+	require.Len(t, s.events, 7, "nothing twice")
+
+	blind := &stream{blind: true}
+	newAudit(blind, log).catchUp(t.Context(), st)
+	require.Empty(t, blind.events)
 }

@@ -31,6 +31,7 @@ type desk struct {
 	visits    *visits
 	troubles  *troubles
 	large     chan struct{} // taken while a request that may be large is judged
+	indexing  chan struct{} // taken while an index is made
 
 	mu     sync.Mutex
 	placed []*assign.Placement // of the last states, the newest last
@@ -49,6 +50,7 @@ func newDesk(o Options, keys *identity.Mesh, conn *mesh.Conn, store *state.Store
 	d := &desk{
 		keys: keys, conn: conn, store: store, trail: log, log: o.Logger, now: func() time.Time { return time.Now().UTC() },
 		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(o.Logger), large: make(chan struct{}, largeTogether),
+		indexing: make(chan struct{}, nodesTogether),
 	}
 	d.audit = newAudit(log, o.Logger)
 	d.newcomers = &newcomers{join: d.join}
@@ -126,7 +128,7 @@ const silentAfter = 2 * time.Minute
 
 func (d *desk) silent(seen time.Time) bool { return d.now().Sub(seen) > silentAfter }
 
-// clonedProfile is the profile of a node, nil for none.
+// profile is the profile of a node, nil for none.
 func (d *desk) profile(node string) *wire.Profile {
 	p, ok := d.store.Profiles()[node]
 	if !ok {
