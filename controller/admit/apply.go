@@ -14,7 +14,16 @@ func Apply(b Basis, r wire.ApplyRequest) (Decision, error) {
 		return Decision{}, err
 	}
 	j.force, j.yes, j.dry = r.Force, r.Yes, r.DryRun
-	return j.apply(j.read(r.Files), r.Seen), nil
+	return j.apply(j.read(r.Files), j.seen(r.Seen, r.Epoch)), nil
+}
+
+// seen are the marks of a caller that count: those of another epoch do not, since
+// generations may have gone back with it.
+func (j *judge) seen(marks map[string]wire.Mark, epoch string) map[string]wire.Mark {
+	if epoch != "" && epoch != j.State.Epoch {
+		return nil
+	}
+	return marks
 }
 
 // apply judges what was read.

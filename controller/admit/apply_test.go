@@ -280,3 +280,24 @@ func TestWhatIsNotJudged(t *testing.T) {
 		})
 	}
 }
+
+// After a restore a generation may mean another content than the one that was
+// seen: what was seen in another epoch was not seen.
+func TestWhatWasSeenInAnotherEpochWasNotSeen(t *testing.T) {
+	w := newWorld(t).node("web1", "role=web")
+	w.landed(service("web", "labels: {role: web}"))
+	r := w.request(service("web", "labels: {role: web}", "enabled: true"))
+	for epoch, conflicts := range map[string]int{"e1": 0, "": 0, "e0": 1} {
+		r.Epoch = epoch
+		d, err := Apply(w.basis(), r)
+		require.NoError(t, err)
+		require.Len(t, d.Reply.Conflicts, conflicts, epoch)
+	}
+	gone := wire.WithdrawRequest{Wire: wire.Version, Names: []string{"web"}, Seen: map[string]wire.Mark{"web": "x.1.y"}}
+	for epoch, conflicts := range map[string]int{"e1": 1, "e0": 0} {
+		gone.Epoch = epoch
+		d, err := Withdraw(w.basis(), gone)
+		require.NoError(t, err)
+		require.Len(t, d.Reply.Conflicts, conflicts, epoch)
+	}
+}
