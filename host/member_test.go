@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +53,13 @@ func TestANodeTakesWhatItsMeshDeclaresAndTellsHowItStands(t *testing.T) {
 	w.declare()
 	w.eventually(func() bool { return w.active("web.service") == unit.Inactive }, "what was withdrawn runs")
 	w.eventually(func() bool { return get(w, func() bool { return len(w.reports) == 0 }) }, "what was withdrawn is reported")
+	w.eventually(func() bool {
+		return get(w, func() bool {
+			return slices.ContainsFunc(w.events, func(e wire.Event) bool { return e.Kind == "removed" })
+		})
+	}, "that its file went is not told")
+	last := get(w, func() wire.Event { return w.events[len(w.events)-1] })
+	require.Equal(t, []string{"given-back", "web", "web.service"}, []string{last.Kind, last.Declaration, last.Unit})
 }
 
 func TestWhatIsHeldIsKeptBeforeAndWithoutAnyMesh(t *testing.T) {
