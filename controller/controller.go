@@ -159,7 +159,7 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 		return err
 	}
 	r.begin("mesh state", store.Run)
-	d := newDesk(c.o, keys, conn, store, audit)
+	d := newDesk(means{r.ctx, keys, conn, store, audit, c.log})
 	r.begin("audit", func(ctx context.Context) error { return d.audit.run(ctx, store.Now()) })
 	for _, of := range []struct {
 		what string

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,17 +16,22 @@ import (
 	"stead/mesh/wire"
 )
 
-// desk answers calls: it has all that handlers work with, and nothing of its own
-// that must not be lost.
-type desk struct {
+// means are what a desk is given.
+type means struct {
+	life  context.Context // ends when the controller is to end
 	keys  *identity.Mesh
 	conn  *mesh.Conn
 	store *state.Store
 	trail *trail.Trail
-	audit *audit
 	log   *slog.Logger
-	now   func() time.Time
+}
 
+// desk answers calls: it has all that handlers work with, and nothing of its own
+// that must not be lost.
+type desk struct {
+	means
+	now       func() time.Time
+	audit     *audit
 	newcomers *newcomers
 	uploads   *uploads
 	visits    *visits
@@ -46,13 +52,12 @@ const (
 	keepPlaced = 2
 )
 
-func newDesk(o Options, keys *identity.Mesh, conn *mesh.Conn, store *state.Store, log *trail.Trail) *desk {
+func newDesk(m means) *desk {
 	d := &desk{
-		keys: keys, conn: conn, store: store, trail: log, log: o.Logger, now: func() time.Time { return time.Now().UTC() },
-		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(o.Logger), large: make(chan struct{}, largeTogether),
-		indexing: make(chan struct{}, nodesTogether),
+		means: m, now: func() time.Time { return time.Now().UTC() }, audit: newAudit(m.trail, m.log),
+		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(m.log),
+		large: make(chan struct{}, largeTogether), indexing: make(chan struct{}, nodesTogether),
 	}
-	d.audit = newAudit(log, o.Logger)
 	d.newcomers = &newcomers{join: d.join}
 	return d
 }

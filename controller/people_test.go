@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -240,4 +241,31 @@ func TestAskedForWhatThereIsNot(t *testing.T) {
 		_, err := alice.Call(w.within(patience), subject.ForOperation(c.class, c.op), []byte(c.payload))
 		require.Equal(t, c.want, fault.ClassOf(err), "%s: %v", name, err)
 	}
+}
+
+func TestWhoFollowsDoesNotHoldUpTheEnd(t *testing.T) {
+	w := newWorld(t)
+	vera := w.viewer("vera")
+	ctx, cancel := context.WithCancel(t.Context())
+	pages := make(chan uint64, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- vera.Follow(ctx, wire.EventsRequest{Last: 1}, func(p wire.EventsReply) error {
+			for _, e := range p.Events {
+				pages <- e.Revision
+			}
+			return nil
+		}, func(error) {})
+	}()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	alice := w.operator("alice")
+	first := w.apply(alice, service("web", "all: true", "1"))
+	require.Equal(t, first.Revision, <-pages)
+	<-time.After(300 * time.Millisecond) // now it waits for the next one
+	start := time.Now()
+	w.end()
+	require.Less(t, time.Since(start), 5*time.Second)
+	w.start()
+	second := w.apply(alice, service("web", "all: true", "2"))
+	require.Equal(t, second.Revision, <-pages, "it goes on where it was")
 }

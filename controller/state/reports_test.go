@@ -405,7 +405,7 @@ func TestWhenNodesAreHeardIsToldToOthersOnceAMinute(t *testing.T) {
 	mu.Unlock()
 	c.Touch("ws1")
 	require.Equal(t, now, c.Seen("ws1"))
-	time.Sleep(6 * time.Second) // longer than it is looked for
+	time.Sleep(2500 * time.Millisecond) // longer than it is looked for
 	require.Equal(t, first, other.Seen("ws1"))
 	mu.Lock()
 	now = now.Add(time.Second)

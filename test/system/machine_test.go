@@ -163,9 +163,15 @@ func (m *machine) link(file string) string {
 // hostPID is the id, outside the node, of the host's process.
 func (m *machine) hostPID() int {
 	m.t.Helper()
-	inside, err := strconv.Atoi(m.prop(service, "MainPID"))
+	return m.pidOf(service)
+}
+
+// pidOf is the id, outside the node, of the process of a service.
+func (m *machine) pidOf(unit string) int {
+	m.t.Helper()
+	inside, err := strconv.Atoi(m.prop(unit, "MainPID"))
 	require.NoError(m.t, err)
-	require.NotZero(m.t, inside, "the host does not run")
+	require.NotZero(m.t, inside, "%s does not run", unit)
 	return m.outside(inside)
 }
 
