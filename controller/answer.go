@@ -85,10 +85,10 @@ func (d *desk) fromNode(t subject.Topic, h mesh.Handler) mesh.Handler {
 		if string(a.Node) != r.Caller.Name || !slices.Contains(may, r.Caller.Role) {
 			return nil, fault.New(fault.Denied, "call", r.Subject, fmt.Errorf("%s may not", who(r.Caller)))
 		}
-		if !d.visits.enter(r.Caller.Name) {
+		if !d.visits.enter(r.Subject) {
 			return nil, fault.New(fault.Unavailable, "call", r.Subject, fmt.Errorf("busy: %d calls of this node run", visitsOfOne))
 		}
-		defer d.visits.leave(r.Caller.Name)
+		defer d.visits.leave(r.Subject)
 		d.store.Touch(r.Caller.Name)
 		return h(ctx, r)
 	}
@@ -97,10 +97,10 @@ func (d *desk) fromNode(t subject.Topic, h mesh.Handler) mesh.Handler {
 // who is how a caller stands in records: "operator alice".
 func who(c identity.Caller) string { return string(c.Role) + " " + c.Name }
 
-// visitsOfOne is how many calls of one node run at one time.
-const visitsOfOne = 8
+// visitsOfOne is how many calls of one node for one thing run at one time.
+const visitsOfOne = 2
 
-// visits counts the calls that run, by node.
+// visits counts the calls that run, by node and topic.
 type visits struct {
 	mu sync.Mutex
 	in map[string]int
@@ -108,21 +108,21 @@ type visits struct {
 
 func newVisits() *visits { return &visits{in: map[string]int{}} }
 
-func (v *visits) enter(node string) bool {
+func (v *visits) enter(subject string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.in[node] >= visitsOfOne {
+	if v.in[subject] >= visitsOfOne {
 		return false
 	}
-	v.in[node]++
+	v.in[subject]++
 	return true
 }
 
-func (v *visits) leave(node string) {
+func (v *visits) leave(subject string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.in[node]--; v.in[node] == 0 {
-		delete(v.in, node)
+	if v.in[subject]--; v.in[subject] == 0 {
+		delete(v.in, subject)
 	}
 }
 

@@ -1,32 +1,38 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"stead/controller/assign"
+	"stead/host/fault"
+	"stead/mesh/trail"
 	"stead/mesh/wire"
 )
 
 const (
-	// auditQueue is how many events wait; whoever has more waits too.
+	// auditQueue is how many commits wait for their events to be stored; whoever
+	// has more waits too.
 	auditQueue = 16
 	// auditPause is between two attempts to store events.
 	auditPause = time.Second
-	// auditEnd is how long a controller that ends goes on trying.
-	auditEnd = 5 * time.Second
-	// auditBack is how far back a controller that starts looks for commits whose
-	// events a controller that was killed did not store. The stream knows for
-	// longer what it has already.
-	auditBack = 15 * time.Minute
+	// auditFor bounds one attempt, and what a controller that ends still tries.
+	auditFor = 5 * time.Second
+	// auditBack is how far back from the last commit a controller that starts looks
+	// for events that are missing, and auditPages how far it reads for that.
+	auditBack  = 15 * time.Minute
+	auditPages = 1000
 )
 
-// appender is the audit stream.
-type appender interface {
+// records are the audit stream.
+type records interface {
 	Append(ctx context.Context, events ...wire.Event) error
+	Page(ctx context.Context, r wire.EventsRequest) (wire.EventsReply, error)
 }
 
 // audit puts what controllers did into the audit stream, behind the answers: who
@@ -34,12 +40,12 @@ type appender interface {
 // is killed is found again by the next one that starts, since an event is made of
 // nothing but what was committed, and its id is that of the commit.
 type audit struct {
-	to    appender
+	to    records
 	log   *slog.Logger
 	queue chan []wire.Event
 }
 
-func newAudit(to appender, log *slog.Logger) *audit {
+func newAudit(to records, log *slog.Logger) *audit {
 	return &audit{to: to, log: log, queue: make(chan []wire.Event, auditQueue)}
 }
 
@@ -55,14 +61,16 @@ func (a *audit) add(ctx context.Context, events ...wire.Event) {
 	}
 }
 
-// run stores events until ctx ends, and then those that wait.
-func (a *audit) run(ctx context.Context) error {
+// run stores what is missing of the commits before now, then events as they
+// come, until ctx ends, and then those that wait.
+func (a *audit) run(ctx context.Context, now *assign.State) error {
+	a.catchUp(ctx, now)
 	for {
 		select {
 		case events := <-a.queue:
 			a.store(ctx, events)
 		case <-ctx.Done():
-			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditEnd)
+			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditFor)
 			defer cancel()
 			for {
 				select {
@@ -78,38 +86,88 @@ func (a *audit) run(ctx context.Context) error {
 
 // store tries until it is done or ctx ends.
 func (a *audit) store(ctx context.Context, events []wire.Event) {
-	for {
-		// A commit that was cut short by the end is finished by it.
-		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditEnd)
-		err := a.to.Append(bound, events...)
-		cancel()
-		if err == nil {
-			return
-		}
-		a.log.Warn("audit", "error", err, "events", len(events), "retry", auditPause)
-		select {
-		case <-time.After(auditPause):
-		case <-ctx.Done():
-			return
+	for some := range slices.Chunk(events, trail.MaxAppend) {
+		for {
+			// An attempt is not cut short by the end of the controller.
+			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditFor)
+			err := a.to.Append(bound, some...)
+			cancel()
+			if err == nil {
+				break
+			}
+			if !fault.ClassOf(err).Retry() {
+				a.log.Error("audit events are lost", "error", err, "events", len(some), "first", some[0].ID)
+				break
+			}
+			a.log.Warn("audit events are not stored", "error", err, "events", len(some), "retry", auditPause)
+			select {
+			case <-time.After(auditPause):
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }
 
-// catchUp hands over what was committed in the time before now, once more.
-func (a *audit) catchUp(ctx context.Context, st *assign.State, now time.Time) {
-	since := now.Add(-auditBack)
-	var events []wire.Event
+// catchUp stores the events of the last commits that the stream does not have.
+func (a *audit) catchUp(ctx context.Context, st *assign.State) {
+	recent, since := recentOf(st)
+	if len(recent) == 0 {
+		return
+	}
+	has := map[string]bool{}
+	r := wire.EventsRequest{Since: since}
+	for n := 0; ; n++ {
+		page, err := a.to.Page(ctx, r)
+		if err != nil || n == auditPages {
+			// Better an event that is missing than all of them twice.
+			a.log.Warn("audit events were not looked at", "error", err, "pages", n)
+			return
+		}
+		for _, e := range page.Events {
+			has[e.ID] = has[e.ID] || e.Source == source
+		}
+		if r.After = page.Next; !page.More {
+			break
+		}
+	}
+	missing := slices.DeleteFunc(recent, func(e wire.Event) bool { return has[e.ID] })
+	if len(missing) > 0 {
+		a.log.Info("audit events of a controller that was killed are stored", "events", len(missing))
+		a.store(ctx, missing)
+	}
+}
+
+// recentOf are the events of the commits up to auditBack before the last one, and
+// since when that is.
+func recentOf(st *assign.State) (events []wire.Event, since time.Time) {
+	var last time.Time
+	for _, d := range st.Declarations {
+		last = latest(last, d.At)
+	}
+	for _, n := range st.Nodes {
+		last = latest(last, n.At)
+	}
+	since = last.Add(-auditBack)
 	for _, name := range sortedKeys(st.Declarations) {
-		if d := st.Declarations[name]; d.At.After(since) {
+		if d := st.Declarations[name]; !d.At.Before(since) {
 			events = append(events, ofDeclaration(st.Epoch, d, ""))
 		}
 	}
 	for _, name := range sortedKeys(st.Nodes) {
-		if n := st.Nodes[name]; n.At.After(since) {
+		if n := st.Nodes[name]; !n.At.Before(since) {
 			events = append(events, ofNode(st.Epoch, nil, n))
 		}
 	}
-	a.add(ctx, events...)
+	slices.SortFunc(events, func(a, b wire.Event) int { return cmp.Compare(a.Revision, b.Revision) })
+	return events, since
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // auditOf are the events of a commit.
@@ -138,7 +196,7 @@ func auditOf(before, after *assign.State, what []wire.Change) []wire.Event {
 
 func ofDeclaration(epoch string, d *assign.Declaration, how string) wire.Event {
 	e := wire.Event{
-		ID: auditID(epoch, d.Revision), At: d.At, Source: "controller", Who: d.By, Kind: "apply",
+		ID: auditID(epoch, d.Revision), At: d.At, Source: source, Who: d.By, Kind: "apply",
 		Declaration: d.Name, Generation: d.Generation, Revision: d.Revision, Text: how,
 	}
 	switch {
@@ -155,7 +213,7 @@ func ofDeclaration(epoch string, d *assign.Declaration, how string) wire.Event {
 
 func ofNode(epoch string, before, n *assign.Node) wire.Event {
 	return wire.Event{
-		ID: auditID(epoch, n.Revision), At: n.At, Source: "controller", Who: n.By, Kind: "node",
+		ID: auditID(epoch, n.Revision), At: n.At, Source: source, Who: n.By, Kind: "node",
 		Node: n.Name, Revision: n.Revision, Text: nodeText(before, n),
 	}
 }
@@ -192,6 +250,9 @@ func nodeText(before, n *assign.Node) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// source is who tells of what was committed.
+const source = "controller"
 
 // auditID is that of what was committed at a revision.
 func auditID(epoch string, revision uint64) string { return fmt.Sprintf("%s.%d", epoch, revision) }

@@ -150,28 +150,45 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 	if err != nil {
 		return err
 	}
+	nodes, err := c.connect(r, keys, urls)
+	if err != nil {
+		return err
+	}
 	store, audit, err := c.open(r, keys, conn)
 	if err != nil {
 		return err
 	}
 	r.begin("mesh state", store.Run)
-	d := newDesk(c.o, keys, conn, store, audit)
-	r.begin("audit", d.audit.run)
-	d.audit.catchUp(r.ctx, store.Now(), d.now())
+	d := newDesk(means{r.ctx, keys, conn, store, audit, c.log})
+	r.begin("audit", func(ctx context.Context) error { return d.audit.run(ctx, store.Now()) })
+	for _, of := range []struct {
+		what string
+		on   *mesh.Conn
+		ends []mesh.Endpoint
+	}{{"people", conn, d.ofPeople()}, {"nodes", nodes, d.ofNodes()}} {
+		if err := c.answer(r, of.what, of.on, of.ends); err != nil {
+			return err
+		}
+	}
+	r.begin("watchdog", func(ctx context.Context) error { return feed(ctx, conn, len(c.o.Servers) == 0) })
+	return nil
+}
+
+// answer begins to answer on a connection, and returns when calls get through.
+func (c *Controller) answer(r *run, what string, conn *mesh.Conn, ends []mesh.Endpoint) error {
 	service, err := mesh.NewService(conn, mesh.ServiceOptions{
-		Name: "controller", Version: c.o.Version, Endpoints: d.endpoints(), Drain: drainFor, Logger: c.log,
+		Name: "controller-" + what, Version: c.o.Version, Endpoints: ends, Drain: drainFor, Logger: c.log,
 	})
 	if err != nil {
 		return err
 	}
-	r.begin("service", service.Run)
+	r.begin("service for "+what, service.Run)
 	select {
 	case <-service.Ready():
+		return nil
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
-	r.begin("watchdog", func(ctx context.Context) error { return feed(ctx, conn, len(c.o.Servers) == 0) })
-	return nil
 }
 
 // open reads mesh state. A NATS server that is somebody else's may not have

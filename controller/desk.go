@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,22 +16,28 @@ import (
 	"stead/mesh/wire"
 )
 
-// desk answers calls: it has all that handlers work with, and nothing of its own
-// that must not be lost.
-type desk struct {
+// means are what a desk is given.
+type means struct {
+	life  context.Context // ends when the controller is to end
 	keys  *identity.Mesh
 	conn  *mesh.Conn
 	store *state.Store
 	trail *trail.Trail
-	audit *audit
 	log   *slog.Logger
-	now   func() time.Time
+}
 
+// desk answers calls: it has all that handlers work with, and nothing of its own
+// that must not be lost.
+type desk struct {
+	means
+	now       func() time.Time
+	audit     *audit
 	newcomers *newcomers
 	uploads   *uploads
 	visits    *visits
 	troubles  *troubles
 	large     chan struct{} // taken while a request that may be large is judged
+	indexing  chan struct{} // taken while an index is made
 
 	mu     sync.Mutex
 	placed []*assign.Placement // of the last states, the newest last
@@ -45,12 +52,12 @@ const (
 	keepPlaced = 2
 )
 
-func newDesk(o Options, keys *identity.Mesh, conn *mesh.Conn, store *state.Store, log *trail.Trail) *desk {
+func newDesk(m means) *desk {
 	d := &desk{
-		keys: keys, conn: conn, store: store, trail: log, log: o.Logger, now: func() time.Time { return time.Now().UTC() },
-		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(o.Logger), large: make(chan struct{}, largeTogether),
+		means: m, now: func() time.Time { return time.Now().UTC() }, audit: newAudit(m.trail, m.log),
+		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(m.log),
+		large: make(chan struct{}, largeTogether), indexing: make(chan struct{}, nodesTogether),
 	}
-	d.audit = newAudit(log, o.Logger)
 	d.newcomers = &newcomers{join: d.join}
 	return d
 }
@@ -126,7 +133,7 @@ const silentAfter = 2 * time.Minute
 
 func (d *desk) silent(seen time.Time) bool { return d.now().Sub(seen) > silentAfter }
 
-// clonedProfile is the profile of a node, nil for none.
+// profile is the profile of a node, nil for none.
 func (d *desk) profile(node string) *wire.Profile {
 	p, ok := d.store.Profiles()[node]
 	if !ok {

@@ -12,47 +12,57 @@ import (
 // queue is shared by all controllers: each call goes to one of them.
 const queue = "controllers"
 
+// largeFor is how long a large request may take, from its last part on.
+const largeFor = 2 * time.Minute
+
 // drainFor is how long a controller that ends waits for what it took.
 const drainFor = 10 * time.Second
 
 // What runs at one time and what waits. All nodes ask at once when a server comes
-// back or an apply goes to all; each of them is answered in a millisecond or
-// after one write to the disk, so a place in the queue costs little. What people
-// ask costs more and comes from few.
+// back or an apply goes to all: each of them is answered in a millisecond or
+// after one write to the disk, so a place in the queue costs little. More at one
+// time would not make it faster, and keep from its turn who reads what comes in.
 const (
-	nodesTogether = 128
+	nodesTogether = 24
 	nodesWaiting  = 8192
+	// syncsTogether wait for a commit: another controller's, at most two seconds, or
+	// the one that makes records for all nodes that are new.
+	syncsTogether = 1024
 	readsTogether = 8
 	peopleWaiting = 256
 	// followTogether are the events that are waited for, each for up to 20 s.
 	followTogether = 512
 )
 
-// endpoints are all that a controller answers.
-func (d *desk) endpoints() []mesh.Endpoint {
-	all := []mesh.Endpoint{
-		d.ofNode(subject.Sync, answer(func(r *wire.SyncRequest) int { return r.Wire }, d.sync)),
+// ofNodes are what nodes ask. They have a connection of their own: whatever a
+// thousand nodes send at once, mesh state and people are not cut off by it.
+func (d *desk) ofNodes() []mesh.Endpoint {
+	sync := d.ofNode(subject.Sync, answer(func(r *wire.SyncRequest) int { return r.Wire }, d.sync))
+	profile := d.ofNode(subject.Profile, answer(func(r *wire.Profile) int { return r.Wire }, d.profiled))
+	sync.Together, profile.Together = syncsTogether, syncsTogether
+	return []mesh.Endpoint{
+		sync, profile,
 		d.ofNode(subject.Body, answer(func(r *wire.BodyRequest) int { return r.Wire }, d.body)),
-		d.ofNode(subject.Profile, answer(func(r *wire.Profile) int { return r.Wire }, d.profiled)),
 		d.ofNode(subject.Report, answer(func(r *wire.ReportBatch) int { return r.Wire }, d.report)),
 		d.ofNode(subject.Event, answer(func(r *wire.EventBatch) int { return r.Wire }, d.event)),
+	}
+}
 
+// ofPeople are what people ask.
+func (d *desk) ofPeople() []mesh.Endpoint {
+	events := ofPeople(subject.Read, wire.Events, answer(func(r *wire.EventsRequest) int { return r.Wire }, d.events))
+	events.Together, events.Timeout = followTogether, followFor+10*time.Second
+	parts := ofPeople(subject.Write, d.uploads.operation, answer(nil, d.part))
+	parts.Queue, parts.Timeout = "", largeFor // of this controller alone
+	all := []mesh.Endpoint{
 		ofPeople(subject.Read, wire.Get, answer(func(r *wire.GetRequest) int { return r.Wire }, d.get)),
 		ofPeople(subject.Read, wire.Progress, answer(func(r *wire.ProgressRequest) int { return r.Wire }, d.progress)),
-		ofPeople(subject.Read, wire.Events, answer(func(r *wire.EventsRequest) int { return r.Wire }, d.events)),
+		events,
 		ofPeople(subject.Write, wire.Upload, answer(nil, d.upload)),
-		ofPeople(subject.Write, d.uploads.operation, answer(nil, d.part)),
+		parts,
 	}
 	for operation, handle := range d.changing() {
 		all = append(all, ofPeople(subject.Write, operation, handle))
-	}
-	for i := range all {
-		switch all[i].Name {
-		case string(wire.Events):
-			all[i].Together, all[i].Timeout = followTogether, followFor+10*time.Second
-		case string(d.uploads.operation):
-			all[i].Queue = "" // of this controller alone
-		}
 	}
 	return all
 }

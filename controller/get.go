@@ -36,7 +36,7 @@ func (d *desk) get(_ context.Context, caller identity.Caller, r wire.GetRequest)
 	case wire.Nodes:
 		d.getNodes(p, r, &reply)
 	case wire.Reports:
-		return reply, d.getReports(p, caller, r, &reply)
+		d.getReports(p, caller, r, &reply)
 	default:
 		return reply, fault.New(fault.Invalid, "get", fmt.Sprintf("%q", r.Kind), fmt.Errorf("there is no such kind")).
 			WithHint("the kinds are declarations, nodes and reports")

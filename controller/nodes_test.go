@@ -103,7 +103,7 @@ func TestEventsOfANodeBearItsName(t *testing.T) {
 	require.Len(t, page.Events, 1)
 	e := page.Events[0]
 	require.Equal(t, []string{"host", "ws1", "", "started"}, []string{e.Source, e.Node, e.Who, e.Kind})
-	require.LessOrEqual(t, len(e.Text), 1<<10)
+	require.Less(t, len(e.Text), 4<<10)
 	require.Equal(t, e.Text, strings.ToValidUTF8(e.Text, "?"))
 
 	b.Events[0].ID = ""
@@ -137,7 +137,6 @@ func TestARemovedNodeIsRefusedByName(t *testing.T) {
 
 	_, err = alice.Settings(w.within(patience), wire.SettingsRequest{Node: "ws1", Add: true})
 	require.NoError(t, err)
-	require.NotNil(t, ws1.ask(subject.Sync, ws1.request(), &reply) == nil)
 	ws1.sync()
 	require.Equal(t, []string{"web"}, ws1.names())
 }

@@ -37,6 +37,5 @@ func feed(ctx context.Context, conn *mesh.Conn, own bool) error {
 			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
 		}
 		cancel()
-		conn.Doubt() // the connection stands only as long as the server answers
 	}
 }

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -199,7 +200,7 @@ func TestAnApplyOfSixteenMegabytesLandsInParts(t *testing.T) {
 	var files []wire.File
 	total := 0
 	for i := 0; ; i++ {
-		text := service(fmt.Sprintf("s%d", i), "nodes: [ws1]", "1") + strings.Repeat("  # \"<&>\"\n", each/10)
+		text := service(fmt.Sprintf("s%d", i), "nodes: [ws1]", "1") + strings.Repeat("  # "+strings.Repeat("\"<&>\"", 39)+"\n", each/200)
 		if total+len(text) > 16<<20 {
 			break
 		}
@@ -217,10 +218,6 @@ func TestAnApplyOfSixteenMegabytesLandsInParts(t *testing.T) {
 	require.Len(t, all.Declarations, len(files))
 	require.Greater(t, pages, 20)
 	require.Equal(t, reply.Revision, all.Revision)
-
-	one := files[0].Text
-	_, err = alice.Apply(w.within(patience), wire.ApplyRequest{Files: []wire.File{{Name: "big", Text: strings.Repeat(one+"---\n", 300)}}})
-	require.NoError(t, err, "what is too large is named as a problem")
 }
 
 func TestAskedForWhatThereIsNot(t *testing.T) {
@@ -244,4 +241,31 @@ func TestAskedForWhatThereIsNot(t *testing.T) {
 		_, err := alice.Call(w.within(patience), subject.ForOperation(c.class, c.op), []byte(c.payload))
 		require.Equal(t, c.want, fault.ClassOf(err), "%s: %v", name, err)
 	}
+}
+
+func TestWhoFollowsDoesNotHoldUpTheEnd(t *testing.T) {
+	w := newWorld(t)
+	vera := w.viewer("vera")
+	ctx, cancel := context.WithCancel(t.Context())
+	pages := make(chan uint64, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- vera.Follow(ctx, wire.EventsRequest{Last: 1}, func(p wire.EventsReply) error {
+			for _, e := range p.Events {
+				pages <- e.Revision
+			}
+			return nil
+		}, func(error) {})
+	}()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	alice := w.operator("alice")
+	first := w.apply(alice, service("web", "all: true", "1"))
+	require.Equal(t, first.Revision, <-pages)
+	<-time.After(300 * time.Millisecond) // now it waits for the next one
+	start := time.Now()
+	w.end()
+	require.Less(t, time.Since(start), 5*time.Second)
+	w.start()
+	second := w.apply(alice, service("web", "all: true", "2"))
+	require.Equal(t, second.Revision, <-pages, "it goes on where it was")
 }

@@ -80,6 +80,9 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	}
 	w.Leaving = g.leaving(name, on)
 	w.Notable = g.show(name, notable, where)
+	if g.room -= size(w); g.room < 0 { // the numbers always fit
+		w.Silent, w.Notable = nil, nil
+	}
 	return w
 }
 
@@ -125,9 +128,6 @@ func (g *gauge) show(name string, lines []state.Line, nodes []string) []wire.Nod
 		w.Name, w.UID, w.Generation, w.Outcome, w.Reason = name, lines[i].UID, lines[i].Generation, lines[i].Outcome, lines[i].Reason
 		if all, err := g.d.store.Reports(nodes[i], name); err == nil && len(all) == 1 {
 			w.Report = shown(all[0], g.caller)
-		}
-		if g.room -= size(w); g.room < 0 {
-			break
 		}
 		g.left--
 		shownReports = append(shownReports, w)

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"stead/controller/assign"
-	"stead/host/fault"
 	"stead/host/report"
 	"stead/mesh/identity"
 	"stead/mesh/wire"
@@ -12,7 +11,7 @@ import (
 
 // getReports reads reports by node and name. What comes after NODE/NAME is the
 // next page.
-func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.GetRequest, reply *wire.GetReply) error {
+func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.GetRequest, reply *wire.GetReply) {
 	afterNode, afterName, _ := strings.Cut(r.After, "/")
 	full := newPage()
 	for _, node := range chosen(p, r) {
@@ -20,11 +19,9 @@ func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.Ge
 			continue
 		}
 		all, err := d.store.Reports(node, r.Names...)
-		if fault.Is(err, fault.NotFound) {
+		if err != nil { // one that cannot be read keeps nobody from the others
+			reply.Trouble = joined(reply.Trouble, "reports of node "+node+" cannot be read: "+err.Error())
 			continue
-		}
-		if err != nil {
-			return err
 		}
 		for _, one := range all {
 			if node == afterNode && one.Name <= afterName {
@@ -34,12 +31,18 @@ func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.Ge
 			if !full.takes(w) {
 				last := reply.Reports[len(reply.Reports)-1]
 				reply.Next = last.Node + "/" + last.Name
-				return nil
+				return
 			}
 			reply.Reports = append(reply.Reports, w)
 		}
 	}
-	return nil
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
 }
 
 // shown is a report as the caller may see it. Log lines hold what programs should

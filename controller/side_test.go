@@ -19,7 +19,6 @@ import (
 
 	"stead/controller"
 	"stead/mesh/client"
-	"stead/mesh/identity"
 	"stead/mesh/wire"
 )
 
@@ -209,13 +208,22 @@ func TestControllersThatAreKilledDuringAppliesLoseNothing(t *testing.T) {
 		}
 	}
 	w.wantAll(done)
-	page, err := client.New(w.connect(identity.Viewer, "vera")).Events(w.within(patience), wire.EventsRequest{Last: 1000})
-	require.NoError(t, err)
-	ids := map[string]bool{}
-	for _, e := range page.Events {
-		require.False(t, ids[e.ID], "twice: %s", e.ID)
-		ids[e.ID] = true
-	}
+	now, _ := w.pages(w.operator("eve"), wire.GetRequest{Kind: wire.Declarations})
+	vera := w.viewer("vera")
+	require.Eventually(t, func() bool {
+		told := map[uint64]int{}
+		page, err := vera.Events(w.within(patience), wire.EventsRequest{Last: 1000})
+		require.NoError(t, err)
+		for _, e := range page.Events {
+			told[e.Revision]++
+		}
+		for _, d := range now.Declarations {
+			if told[d.Revision] != 1 {
+				return false
+			}
+		}
+		return true
+	}, patience, 50*time.Millisecond, "every commit is told of, also of a controller that was killed behind it")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
 }

@@ -32,13 +32,23 @@ func (d *desk) sync(ctx context.Context, caller identity.Caller, r wire.SyncRequ
 	if err != nil {
 		return wire.SyncReply{}, err
 	}
-	st = p.State()
-	index, err := p.Index(caller.Name, r)
+	select {
+	case d.indexing <- struct{}{}:
+		defer func() { <-d.indexing }()
+	case <-ctx.Done():
+		return wire.SyncReply{}, context.Cause(ctx)
+	}
+	return d.index(p, caller.Name, r)
+}
+
+// index answers with what a node is to have.
+func (d *desk) index(p *assign.Placement, node string, r wire.SyncRequest) (wire.SyncReply, error) {
+	st := p.State()
+	index, err := p.Index(node, r)
 	if err != nil {
 		return wire.SyncReply{}, err
 	}
-	same := r.Mesh == st.Mesh && r.Epoch == st.Epoch && r.Digest == index.Digest() && len(index.Withdrawn) == 0
-	if same {
+	if r.Mesh == st.Mesh && r.Epoch == st.Epoch && r.Digest == index.Digest() && len(index.Withdrawn) == 0 {
 		return wire.SyncReply{Same: true, Revision: st.Revision}, nil
 	}
 	text, err := encode(index)

@@ -8,14 +8,12 @@ import (
 
 	"stead/host/fault"
 	"stead/mesh/identity"
+	"stead/mesh/trail"
 	"stead/mesh/wire"
 )
 
-// Bounds of what a node may put into the audit stream with one call.
-const (
-	maxEvents = 1000
-	maxWords  = 1 << 10 // bytes of one text
-)
+// maxWords is how much of a node's trouble is logged, in bytes.
+const maxWords = 1 << 10
 
 // profiled takes what a host says of its node. It may be the first that is heard
 // of it.
@@ -48,8 +46,8 @@ func (d *desk) event(ctx context.Context, caller identity.Caller, b wire.EventBa
 	if err := d.present(caller.Name); err != nil {
 		return wire.EventReply{}, err
 	}
-	if len(b.Events) > maxEvents {
-		return wire.EventReply{}, fault.New(fault.Invalid, "event", caller.Name, fmt.Errorf("%d events; at most %d", len(b.Events), maxEvents))
+	if len(b.Events) > trail.MaxAppend {
+		return wire.EventReply{}, fault.New(fault.Invalid, "event", caller.Name, fmt.Errorf("%d events; at most %d", len(b.Events), trail.MaxAppend))
 	}
 	for i := range b.Events {
 		e := &b.Events[i]
@@ -61,14 +59,11 @@ func (d *desk) event(ctx context.Context, caller identity.Caller, b wire.EventBa
 		if caller.Role == identity.Host {
 			e.Who = "" // a host knows of nobody
 		}
-		for _, text := range []*string{&e.Who, &e.Kind, &e.Declaration, &e.Unit, &e.Scope, &e.Outcome, &e.Reason, &e.Text} {
-			*text = cut(*text)
-		}
 	}
 	return wire.EventReply{}, d.trail.Append(ctx, b.Events...)
 }
 
-// cut shortens a text to what an event may hold, and makes it one of characters.
+// cut shortens a text, between two characters.
 func cut(s string) string {
 	if len(s) <= maxWords {
 		return s

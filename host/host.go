@@ -30,6 +30,7 @@ import (
 	"stead/host/fault"
 	"stead/host/ledger"
 	"stead/host/reconcile"
+	"stead/host/report"
 	"stead/host/unit"
 )
 
@@ -167,6 +168,7 @@ func (h *Host) serve(ctx context.Context, book *ledger.Ledger, state ledger.Stat
 		Scope: unit.System, ConfigDir: m.ConfigDir, Manager: m.Manager, Disk: d, Ledger: book, Watcher: watcher,
 		Adviser: m.Adviser, Clock: m.clock(), Logger: h.log,
 		Memories: state.Memories(unit.System), Memory: state.Managers[unit.System], Point: h.o.Point,
+		GivenBack: h.givenBack,
 	})
 	feed, first, err := h.feeder(book, loop, state)
 	if err != nil {
@@ -202,6 +204,17 @@ func (h *Host) feeder(book *ledger.Ledger, loop *reconcile.Loop, state ledger.St
 	h.member = m
 	h.mu.Unlock()
 	return m.run, m.first, nil
+}
+
+// givenBack tells the mesh, if there is one, of a unit of which nothing is left to
+// do.
+func (h *Host) givenBack(r *report.Report) {
+	h.mu.Lock()
+	m := h.member
+	h.mu.Unlock()
+	if m != nil {
+		m.box.GivenBack(r)
+	}
 }
 
 func ignore(err error) error {

@@ -65,14 +65,10 @@ func newMember(h *Host, book *ledger.Ledger, loop keeping, state ledger.State) (
 	m.wallet.look()
 	var news <-chan struct{}
 	news, m.wakes = m.link.Notify()
-	holders := make(map[follow.Unit]string, len(state.Units))
-	for key, mem := range state.Units {
-		holders[follow.Unit{Scope: key.Scope, Unit: key.Unit}] = mem.Name
-	}
 	var err error
 	m.follower, err = follow.New(follow.Options{
 		Trust: m.trust, Mesh: m.link, Ledger: book, Declare: m.declare, Reconnected: news, Logger: h.log,
-		Held: state.Held, Declarations: state.Declarations, Holders: holders,
+		Held: state.Held, Declarations: state.Declarations,
 	})
 	if err != nil {
 		return nil, err
@@ -218,7 +214,9 @@ func (m *member) with(ctx context.Context, p *pair) error {
 	ctx, replaced := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { defer replaced(); m.wallet.next(ctx, p); return nil })
+	// Hints are lost with the listener's connection, also while the host's own lives on.
 	group.Go(func() error { m.pass(ctx, up); return nil })
+	group.Go(func() error { m.pass(ctx, down); return nil })
 	group.Go(func() error { return service.Run(ctx) })
 	group.Go(func() error {
 		return down.Listen(ctx, subject.ForNode(node, subject.Changed), []identity.Account{identity.CTL}, m.hint)
@@ -234,7 +232,7 @@ func (m *member) dial(ctx context.Context, c identity.Credentials) (*mesh.Conn, 
 	})
 }
 
-// pass tells who waits for link that the connection came or went.
+// pass tells who waits for link that a connection came or went.
 func (m *member) pass(ctx context.Context, c *mesh.Conn) {
 	news, stop := c.Notify()
 	defer stop()

@@ -119,5 +119,8 @@ func dialFault(err error) error {
 		errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
 		return fault.New(fault.Denied, "", "", err)
 	}
+	if errors.Is(err, nats.ErrNoServers) {
+		err = errors.New("connection refused") // the only error of dialing that nats.go does not pass on
+	}
 	return fault.New(fault.Unavailable, "", "", err)
 }

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"stead/controller/assign"
+	"stead/host/shape"
 	"stead/mesh/wire"
 )
 
@@ -13,10 +14,24 @@ func Apply(b Basis, r wire.ApplyRequest) (Decision, error) {
 		return Decision{}, err
 	}
 	j.force, j.yes, j.dry = r.Force, r.Yes, r.DryRun
-	for _, doc := range j.read(r.Files) {
+	return j.apply(j.read(r.Files), j.seen(r.Seen, r.Epoch)), nil
+}
+
+// seen are the marks of a caller that count: those of another epoch do not, since
+// generations may have gone back with it.
+func (j *judge) seen(marks map[string]wire.Mark, epoch string) map[string]wire.Mark {
+	if epoch != "" && epoch != j.State.Epoch {
+		return nil
+	}
+	return marks
+}
+
+// apply judges what was read.
+func (j *judge) apply(docs []*shape.Located, seen map[string]wire.Mark) Decision {
+	for _, doc := range docs {
 		c := j.declare(doc)
 		j.address(c)
-		j.conflict(c, r.Seen[doc.Name])
+		j.conflict(c, seen[doc.Name])
 		j.changes = append(j.changes, c)
 	}
 	j.total()
@@ -24,7 +39,7 @@ func Apply(b Basis, r wire.ApplyRequest) (Decision, error) {
 	for _, c := range j.changes {
 		j.nowhere(c)
 	}
-	return j.decide(nil, j.sure()), nil
+	return j.decide(nil, j.sure())
 }
 
 // consequences places the changes, and judges what each node would have.

@@ -227,6 +227,21 @@ func TestAnEmptyMeshIsJudged(t *testing.T) {
 	require.Len(t, d.Reply.Problems, 1)
 }
 
+// TestTwoThatStoodSoHoldNobodyUp: a mesh in which two will meet on every node that
+// comes takes a third one that meets neither.
+func TestTwoThatStoodSoHoldNobodyUp(t *testing.T) {
+	w := newWorld(t).node("db1", "role=db")
+	for _, name := range []string{"one", "two"} {
+		services, _ := shape.Parse("f", []byte(service(name, "unit: x", "labels: {role: web}")))
+		w.state.Declarations[name] = &assign.Declaration{Name: name, UID: name, Generation: 1, Canonical: services[0].Canonical(), Service: services[0],
+			Address: assign.AddressOf(services[0])}
+	}
+	w.landed(service("three", "unit: x", "nodes: [db1]"))
+	d := w.apply(service("four", "unit: x", "labels: {role: web}"))
+	require.Len(t, d.Reply.Problems, 1)
+	require.Equal(t, `x.service is declared by "one" on every node with role=web too`, d.Reply.Problems[0].Rule)
+}
+
 func TestWhatIsNotJudged(t *testing.T) {
 	w := newWorld(t).node("web1")
 	unsound := *w.state
@@ -263,5 +278,26 @@ func TestWhatIsNotJudged(t *testing.T) {
 			require.Contains(t, fault.HintOf(err), want.hint)
 			require.Empty(t, d.Writes)
 		})
+	}
+}
+
+// After a restore a generation may mean another content than the one that was
+// seen: what was seen in another epoch was not seen.
+func TestWhatWasSeenInAnotherEpochWasNotSeen(t *testing.T) {
+	w := newWorld(t).node("web1", "role=web")
+	w.landed(service("web", "labels: {role: web}"))
+	r := w.request(service("web", "labels: {role: web}", "enabled: true"))
+	for epoch, conflicts := range map[string]int{"e1": 0, "": 0, "e0": 1} {
+		r.Epoch = epoch
+		d, err := Apply(w.basis(), r)
+		require.NoError(t, err)
+		require.Len(t, d.Reply.Conflicts, conflicts, epoch)
+	}
+	gone := wire.WithdrawRequest{Wire: wire.Version, Names: []string{"web"}, Seen: map[string]wire.Mark{"web": "x.1.y"}}
+	for epoch, conflicts := range map[string]int{"e1": 1, "e0": 0} {
+		gone.Epoch = epoch
+		d, err := Withdraw(w.basis(), gone)
+		require.NoError(t, err)
+		require.Len(t, d.Reply.Conflicts, conflicts, epoch)
 	}
 }

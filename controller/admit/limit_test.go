@@ -10,6 +10,7 @@ import (
 
 	"stead/controller/assign"
 	"stead/host/shape"
+	"stead/host/unit"
 	"stead/mesh/wire"
 )
 
@@ -37,6 +38,7 @@ func TestAnApplyIsBounded(t *testing.T) {
 	large := strings.Repeat("#", shape.MaxBatch/2) + "\n"
 	require.Equal(t, shape.Problems{{File: "b.yaml", Line: 3001, Path: "d600", Rule: "there are 1001 declarations; a batch has at most 1000", Cure: "declare fewer"}},
 		w.problemsOf(w.request(strings.ReplaceAll(many(400), "name: d", "name: e"), many(601)))[:1])
+	require.Len(t, w.problemsOf(w.request(many(1001), "a: [")), 1, "the rest is not read")
 	require.Equal(t, shape.Problems{{Rule: "the documents have 16777218 bytes; a batch has at most 16777216", Cure: "declare less"}}, w.problemsOf(w.request(large, large)))
 
 	// What is written is bounded too: a control character takes six bytes there.
@@ -49,20 +51,26 @@ func TestAnApplyIsBounded(t *testing.T) {
 }
 
 func TestACommitIsBounded(t *testing.T) {
-	j, err := newJudge(newWorld(t).basis(), "apply", "", wire.Version)
-	require.NoError(t, err)
-	body := make([]byte, 64000)
-	for range maxWrite / (64000 + 2 + perWrite) {
-		j.changes = append(j.changes, &change{is: &assign.Declaration{Canonical: body}})
+	w := newWorld(t).node("web1")
+	docs := func(n int) []*shape.Located {
+		var all []*shape.Located
+		for i := range n {
+			s := &shape.Service{Name: fmt.Sprintf("d%d", i), Scope: "system", Unit: unit.Name(fmt.Sprintf("d%d.service", i)), All: true, OnWithdraw: shape.Restore}
+			text := strings.Repeat(`"`, 64000) // each takes two bytes
+			s.Content = &text
+			all = append(all, &shape.Located{Service: s})
+		}
+		return all
 	}
-	same := &assign.Declaration{Canonical: body}
-	j.changes = append(j.changes, &change{was: same, is: same}) // which is not written
-	j.total()
-	require.Empty(t, j.problems.list)
-	j.changes = append(j.changes, &change{is: same})
-	j.total()
-	require.Len(t, j.problems.list, 1)
-	require.Equal(t, "what it writes has 31472584 bytes; one commit takes at most 31457280; apply it in two parts", j.problems.list[0].String())
+	judged := func(n int) Decision {
+		j, err := newJudge(w.basis(), "apply", "", wire.Version)
+		require.NoError(t, err)
+		return j.apply(docs(n), nil)
+	}
+	require.Len(t, judged(243).Writes, 243)
+	d := judged(244)
+	require.Empty(t, d.Writes)
+	require.Equal(t, "what it writes has 31514820 bytes; one commit takes at most 31457280; apply it in two parts", d.Reply.Problems[0].String())
 }
 
 func TestANodeIsBounded(t *testing.T) {

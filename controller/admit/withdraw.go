@@ -31,12 +31,13 @@ func Withdraw(b Basis, r wire.WithdrawRequest) (Decision, error) {
 		j.problems.add(shape.Problem{Rule: fmt.Sprintf("%d declarations are named; at most %d are withdrawn at once", len(names), shape.MaxDeclarations), Cure: "withdraw them in parts"})
 		names = nil
 	}
+	known := j.seen(r.Seen, r.Epoch)
 	for _, name := range names {
 		c := &change{is: &assign.Declaration{Name: name, Withdrawn: true, By: j.Who, At: j.Now}, how: wire.Gone}
 		if !j.withdraw(c) {
 			continue
 		}
-		if seen, knows := r.Seen[name]; knows && alive(c.was) != nil {
+		if seen, knows := known[name]; knows && alive(c.was) != nil {
 			j.conflict(c, seen)
 		}
 		j.changes = append(j.changes, c)

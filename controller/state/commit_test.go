@@ -217,11 +217,11 @@ func TestCommitWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 	way := m.Way()
 	c := start(t, m, marker(t), through(m.ConnectBy(way, identity.Controller, "c2")))
 	var changes []state.Change
-	for i := range 300 {
+	for i := range 200 {
 		changes = append(changes, declare(t, fmt.Sprintf("d%d", i), "1", nil))
 	}
 	done, refused, unknown := 0, 0, 0
-	for round := range 12 {
+	for round := range 8 {
 		base := c.Now()
 		for i := range changes {
 			changes[i] = declare(t, fmt.Sprintf("d%d", i), fmt.Sprint(round), base.Declarations[fmt.Sprintf("d%d", i)])
@@ -233,7 +233,7 @@ func TestCommitWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 			after, err = c.Commit(t.Context(), base, changes)
 			result <- err
 		}()
-		time.Sleep(time.Duration(round*15) * time.Millisecond)
+		time.Sleep(time.Duration(round*20) * time.Millisecond)
 		way.Kill()
 		err := <-result
 		require.Eventually(t, func() bool { return c.conn.State().Connected }, patience, time.Millisecond)
@@ -242,7 +242,7 @@ func TestCommitWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 		case err == nil:
 			done++
 			require.NoError(t, watching.Reach(t.Context(), after.Revision))
-			require.Equal(t, base.Revision+300, after.Revision)
+			require.Equal(t, base.Revision+200, after.Revision)
 			require.Equal(t, after.Declarations["d7"].Digest, watching.Now().Declarations["d7"].Digest)
 		case fault.Is(err, fault.Unavailable):
 			refused++
@@ -257,6 +257,78 @@ func TestCommitWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 	t.Logf("%d done, %d known not to be, %d not known", done, refused, unknown)
 	require.Positive(t, done)
 	require.Zero(t, unknown, "the server was there all the time")
+}
+
+// The commit lands, and nobody hears that it did.
+func TestCommitThatLandedUnheardIsFound(t *testing.T) {
+	m := meshtest.New(t)
+	other := start(t, m, marker(t))
+	way := m.Way()
+	c := start(t, m, marker(t), through(m.ConnectBy(way, identity.Controller, "c2")))
+	unheard := func(meanwhile func(*assign.State) error, changes ...state.Change) (*assign.State, error) {
+		base := c.Now()
+		var after *assign.State
+		result := make(chan error, 1)
+		way.Deafen(true)
+		go func() {
+			var err error
+			after, err = c.Commit(t.Context(), base, changes)
+			result <- err
+		}()
+		landed := other.until("the commit", func(s *assign.State) bool { return s.Revision > base.Revision })
+		require.NoError(t, meanwhile(landed))
+		way.Kill()
+		way.Deafen(false)
+		err := <-result
+		require.Eventually(t, func() bool { return c.Reach(t.Context(), other.Now().Revision) == nil }, patience, time.Millisecond)
+		return after, err
+	}
+	nothing := func(*assign.State) error { return nil }
+	one, err := unheard(nothing, node("ws1", nil))
+	require.NoError(t, err)
+	require.Contains(t, one.Nodes, "ws1")
+	require.Equal(t, one, other.Now())
+
+	// Somebody went on from it: what is left of it tells.
+	again := func(names ...string) func(*assign.State) error {
+		return func(s *assign.State) error {
+			var changes []state.Change
+			for _, name := range names {
+				changes = append(changes, node(name, map[string]string{"by": "other"}))
+			}
+			_, err := other.Commit(t.Context(), s, changes)
+			return err
+		}
+	}
+	two, err := unheard(again("ws1"), node("ws1", nil))
+	require.Equal(t, fault.Timeout, fault.ClassOf(err), "nothing is left of it: %v", err)
+	require.ErrorContains(t, err, "written again since")
+	require.Nil(t, two)
+	require.NoError(t, c.Now().Unsound)
+	require.Equal(t, other.Now(), c.Now())
+}
+
+// Somebody else was first while nobody heard anything.
+func TestCommitThatIsUnheardAndTooLateIsAConflict(t *testing.T) {
+	m := meshtest.New(t)
+	other := start(t, m, marker(t))
+	way := m.Way()
+	c := start(t, m, marker(t), through(m.ConnectBy(way, identity.Controller, "c2")))
+	base := c.Now()
+	way.Deafen(true)
+	other.put(node("ws1", map[string]string{"by": "other"}))
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Commit(t.Context(), base, []state.Change{node("ws1", nil)})
+		result <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	way.Kill()
+	way.Deafen(false)
+	err := <-result
+	require.Equal(t, fault.Conflict, fault.ClassOf(err), "%v", err)
+	require.NoError(t, c.Reach(t.Context(), other.Now().Revision))
+	require.Equal(t, "other", c.Now().Nodes["ws1"].Labels["by"])
 }
 
 // The network swallows the commit, or its answer: the caller is told within its
@@ -285,16 +357,19 @@ func TestCommitIntoSilenceIsFoundOut(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	way.Swallow(false)
 	err = <-result
-	now := watching.until("either", func(s *assign.State) bool { return s.Revision > base.Revision })
-	switch {
-	case now.Nodes["ws2"] != nil:
-		require.NoError(t, err)
-	default: // the first one was on its way all the time
-		require.NotNil(t, now.Nodes["ws1"])
-		require.Equal(t, fault.Conflict, fault.ClassOf(err), "%v", err)
-	}
-	require.Equal(t, base.Revision+1, now.Revision)
+	require.Eventually(t, func() bool {
+		_, _, err := c.Decide(t.Context(), func(*assign.State) ([]state.Change, error) { return []state.Change{node("ws3", nil)}, nil })
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	now := c.Now()
+	require.NoError(t, watching.Reach(t.Context(), now.Revision))
+	require.Equal(t, now, watching.Now())
 	require.NoError(t, now.Unsound)
+	require.Equal(t, err == nil, now.Nodes["ws2"] != nil, "%v", err)
+	if err != nil { // the first one was on its way all the time, or the connection was given up
+		require.Contains(t, []fault.Class{fault.Conflict, fault.Unavailable}, fault.ClassOf(err), "%v", err)
+	}
+	require.EqualValues(t, len(now.Nodes), now.Revision-base.Revision, "each was done once")
 }
 
 func TestCommitThatIsNotSentWasNotDone(t *testing.T) {

@@ -38,6 +38,15 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
+// Ready waits until Run has read the profiles and reports too; timeout when ctx
+// ends before.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.nodes.watch.Reach(ctx, 0); err != nil {
+		return err
+	}
+	return s.report.watch.Reach(ctx, 0)
+}
+
 // together runs all until ctx ends or one of them returns an error, which is
 // returned when all have ended.
 func (s *Store) together(ctx context.Context, all ...func(context.Context) error) error {

@@ -18,7 +18,7 @@ const (
 	// heard is how old what is stored of when a node was heard may be.
 	heard = time.Minute
 	// sweep is how often it is looked for.
-	sweep = 5 * time.Second
+	sweep = time.Second
 	// maxTouched bounds the nodes that are remembered.
 	maxTouched = 16384
 	// maxProfile is the size of one profile, in bytes.

@@ -4,7 +4,7 @@
 //
 // The rule in one sentence: nothing is withdrawn but by an index that is signed
 // by the node's own mesh, names this node, belongs to the epoch that is held, and
-// is newer. What was declared under another mesh, another epoch or by a folder
+// is newer. What was declared under another mesh, node or epoch, or by a folder,
 // is kept, until it is declared again or somebody withdraws it by name.
 //
 // Open makes a Holding of what the ledger remembers; Holding.Request is what to
@@ -20,7 +20,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -46,8 +45,8 @@ type Identity struct {
 	Body       []byte `json:"body"`   // canonical form
 	// Epoch is that of the last index that named it; "" for one from a folder.
 	Epoch string `json:"epoch,omitempty"`
-	// Kept is set when Epoch is held again after another mesh was: what it named
-	// then is kept like everything of before.
+	// Kept is set when Epoch is held again after another mesh was, or for another
+	// node: what it named before is kept like everything of before.
 	Kept bool `json:"kept,omitempty"`
 }
 
@@ -99,18 +98,19 @@ func Open(held *Held, declarations map[string]Identity) (Holding, error) {
 	return h, nil
 }
 
-// Under returns the index that is held when it is of mesh, and nil otherwise.
-func (h Holding) Under(mesh string) *wire.Index {
-	if h.Index == nil || h.Index.Mesh != mesh {
+// Under returns the index that is held when it is of the mesh and the node of t,
+// and nil otherwise: what root replaced credentials for is another life.
+func (h Holding) Under(t Trust) *wire.Index {
+	if h.Index == nil || h.Index.Mesh != t.Mesh || h.Index.Node != t.Node {
 		return nil
 	}
 	return h.Index
 }
 
-// Kept returns the names that are in force under mesh although no index of the
+// Kept returns the names that are in force under t although no index of the
 // epoch that is held names them, sorted.
-func (h Holding) Kept(mesh string) []string {
-	epoch, held := "", h.Under(mesh)
+func (h Holding) Kept(t Trust) []string {
+	epoch, held := "", h.Under(t)
 	if held != nil {
 		epoch = held.Epoch
 	}
@@ -124,24 +124,19 @@ func (h Holding) Kept(mesh string) []string {
 	return kept
 }
 
-// Cure says what a person can do about a declaration that is kept.
-func Cure(name string) string {
-	return fmt.Sprintf("declare %s again, or: stead withdraw %s", name, name)
-}
-
 // maxKept bounds the kept names and uids of one request, in bytes, so that it fits into a
 // message beside a proof. Those beyond it are asked for when others are gone.
 const maxKept = 128 << 10
 
 // Request is what to ask controllers with under t. What is held of another mesh
-// is not told.
+// or node is not told.
 func (h Holding) Request(t Trust) wire.SyncRequest {
 	r := wire.SyncRequest{Wire: wire.Version, Mesh: t.Mesh}
-	if held := h.Under(t.Mesh); held != nil {
+	if held := h.Under(t); held != nil {
 		r.Epoch, r.Revision, r.Digest = held.Epoch, held.Revision, held.Digest()
 	}
 	size := 0
-	for _, name := range h.Kept(t.Mesh) {
+	for _, name := range h.Kept(t) {
 		if size += len(name) + len(h.Declarations[name].UID) + 6; size > maxKept {
 			break
 		}

@@ -32,8 +32,13 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	require.Empty(t, change.Delete)
 	require.NotNil(t, change.Held, "a newer revision holds off older ones")
 
-	_, change = m.take(h, i)
+	h, change = m.take(h, i)
 	require.True(t, change.Empty(), "the same again")
+
+	i.Revision, i.Entries[0].UID = 4, "another"
+	h, change = m.take(h, i)
+	require.Equal(t, "another", change.Put[0].UID, "another declaration of the name, which says the same")
+	require.Equal(t, body("a", 1), h.Declarations["a"].Body)
 }
 
 func TestABodyIsFetchedOnceAndNotAgain(t *testing.T) {
@@ -94,26 +99,45 @@ func TestANodeThatComesBackToItsMeshKeepsWhatItHad(t *testing.T) {
 	other := away.index(3, "c")
 	other.Epoch = "x"
 	h, _ = away.take(h, other)
-	require.Equal(t, []string{"a", "b"}, h.Kept("away"))
+	require.Equal(t, []string{"a", "b"}, h.Kept(away.self))
 	h, _ = home.take(h, home.index(5, "a"))
-	require.Equal(t, []string{"b", "c"}, h.Kept("home"))
+	require.Equal(t, []string{"b", "c"}, h.Kept(home.self))
 	h, change := home.take(h, home.index(6, "a"))
 	require.Empty(t, change.Delete, "b is kept, and an index that lacks it is no news")
 	h, _ = home.take(h, home.index(7, "a", "b"))
-	require.Equal(t, []string{"c"}, h.Kept("home"))
+	require.Equal(t, []string{"c"}, h.Kept(home.self))
 	_, change = home.take(h, home.index(8, "a"))
 	require.Equal(t, []string{"b"}, change.Delete, "it is the mesh's again")
+}
+
+// Root gives a node another name in its mesh: that name's set may be another, and
+// nothing goes for that.
+func TestANodeThatGetsAnotherNameKeepsWhatItHad(t *testing.T) {
+	m := newMesh(t, "home")
+	h, _ := m.take(Holding{}, m.index(10, "a", "b"))
+	m.self.Node = "ws2"
+	i := m.index(9, "a", "c")
+	i.Node = "ws2"
+	h, change := m.take(h, i)
+	require.Empty(t, change.Delete)
+	require.Equal(t, []string{"b"}, h.Kept(m.self))
+	i.Revision = 10
+	h, change = m.take(h, i)
+	require.Empty(t, change.Delete)
+	i.Revision, i.Entries = 11, i.Entries[:1]
+	_, change = m.take(h, i)
+	require.Equal(t, []string{"c"}, change.Delete)
 }
 
 func TestWhatADeclaredNameOutlives(t *testing.T) {
 	m := newMesh(t, "home")
 	h := Holding{Declarations: map[string]Identity{"a": identity("a", ""), "b": identity("b", "")}}
 	h, _ = m.take(h, m.index(1, "a"))
-	require.Equal(t, []string{"b"}, h.Kept("home"), "the folder's b is kept")
+	require.Equal(t, []string{"b"}, h.Kept(m.self), "the folder's b is kept")
 	i := m.index(2, "a")
 	i.Keep = []string{"b", "z"}
 	h, _ = m.take(h, i)
-	require.Equal(t, []string{"b"}, h.Kept("home"))
+	require.Equal(t, []string{"b"}, h.Kept(m.self))
 	i.Revision, i.Keep, i.Entries = 3, []string{"a"}, nil
 	h, change := m.take(h, i)
 	require.Empty(t, change.Delete, "a cannot be read in mesh state")
@@ -164,6 +188,5 @@ func TestALedgerWhoseIndexCannotBeReadIsNamed(t *testing.T) {
 	}
 	h, err := Open(nil, map[string]Identity{"a": identity("a", "")})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a"}, h.Kept("any"))
-	require.Equal(t, "declare a again, or: stead withdraw a", Cure("a"))
+	require.Equal(t, []string{"a"}, h.Kept(Trust{Mesh: "any"}))
 }

@@ -16,10 +16,11 @@ import (
 // hand.
 type Decision struct {
 	Index     wire.Index
-	Lack      []wire.Entry // without those of which an entry before has the same digest
-	Withdrawn []string     // sorted
+	Lack      []wire.Entry
+	Withdrawn []string // sorted
 	signed    wire.Signed
 	from      Holding
+	begins    bool // it does not go on from the index that is held
 	same      bool // index and declarations are those that are held
 }
 
@@ -30,21 +31,20 @@ func Decide(t Trust, h Holding, signed wire.Signed) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	held := h.Under(t.Mesh)
+	held := h.Under(t)
 	if held != nil {
 		if err := lineage(held, index); err != nil {
 			return Decision{}, err
 		}
 	}
 	d := Decision{Index: index, signed: signed, from: h, Withdrawn: withdrawn(held, h, index)}
-	lacks := make(map[string]bool)
+	d.begins = held == nil || held.Epoch != index.Epoch
 	for _, e := range index.Entries {
-		if h.Declarations[e.Name].Digest != e.Digest && !lacks[e.Digest] {
-			lacks[e.Digest] = true
+		if h.Declarations[e.Name].Digest != e.Digest {
 			d.Lack = append(d.Lack, e)
 		}
 	}
-	d.same = held != nil && held.Epoch == index.Epoch && held.Revision == index.Revision && len(d.Withdrawn) == 0
+	d.same = !d.begins && held.Revision == index.Revision && len(d.Withdrawn) == 0
 	return d, nil
 }
 
@@ -116,7 +116,7 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 	for _, name := range d.Withdrawn {
 		delete(next.Declarations, name)
 	}
-	if d.Begins() {
+	if d.begins {
 		for name, id := range next.Declarations {
 			id.Kept = id.Kept || id.Epoch == index.Epoch
 			next.Declarations[name] = id
@@ -128,7 +128,7 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 			id.Body = old.Body
 		} else {
 			id.Body = bodies[e.Digest]
-			if err := Matches(e, id.Body); err != nil {
+			if err := matches(e, id.Body); err != nil {
 				return Change{}, Holding{}, err
 			}
 		}
@@ -144,10 +144,7 @@ func (d Decision) Complete(bodies map[string][]byte, at time.Time) (Change, Hold
 
 // Begins reports whether the index is the first one of its epoch here: then what
 // is kept from now on was not yet asked about.
-func (d Decision) Begins() bool {
-	held := d.from.Under(d.Index.Mesh)
-	return held == nil || held.Epoch != d.Index.Epoch
-}
+func (d Decision) Begins() bool { return d.begins }
 
 // equal compares all but the bodies, of which the digests tell.
 func (id Identity) equal(o Identity) bool {
@@ -155,8 +152,8 @@ func (id Identity) equal(o Identity) bool {
 		id.Epoch == o.Epoch && id.Kept == o.Kept
 }
 
-// Matches returns an error of class refused unless body is what e names.
-func Matches(e wire.Entry, body []byte) error {
+// matches returns an error of class refused unless body is what e names.
+func matches(e wire.Entry, body []byte) error {
 	sum := sha256.Sum256(body)
 	if got := hex.EncodeToString(sum[:]); got != e.Digest {
 		return fault.New(fault.Refused, "accept declaration", e.Name, fmt.Errorf("its body has digest %s instead of %s", got, e.Digest))

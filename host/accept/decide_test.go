@@ -78,6 +78,7 @@ func TestWhatMayFollowWhatIsHeld(t *testing.T) {
 		"no size":                            {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = 0 }), `declaration "web" with 0 bytes`},
 		"a negative size":                    {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = -1 }), `declaration "web" with -1 bytes`},
 		"too many bytes":                     {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = wire.MaxSet + 1 }), "a node takes at most 67108864 in all"},
+		"too many bytes together":            {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = wire.MaxSet; i.Entries = append(i.Entries, entry("x", 1)) }), `declaration "x"`},
 		"as many bytes as a node takes":      {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = wire.MaxSet }), ""},
 		"as many declarations as a node has": {Holding{}, m.index(1, many(wire.MaxEntries)...), ""},
 		"too many declarations":              {Holding{}, m.index(1, many(wire.MaxEntries+1)...), "it has 2001 declarations, and a node has at most 2000"},
@@ -250,7 +251,7 @@ func TestWhatBecomesOfEachDeclaration(t *testing.T) {
 						require.Equal(t, []string{"a"}, change.Delete)
 					case len(i.Entries) > 0 && now.UID == i.Entries[0].UID && now.Digest == i.Entries[0].Digest && now.Of(i.Epoch):
 						got = named
-					case slices.Contains(next.Kept("home"), "a"):
+					case slices.Contains(next.Kept(m.self), "a"):
 						got = kept
 					}
 					require.Equal(t, want, got)

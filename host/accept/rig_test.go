@@ -97,7 +97,7 @@ func (m mesh) take(h Holding, i wire.Index) (Holding, Change) {
 	require.NoError(m.t, err)
 	require.Equal(m.t, next.Index, again.Index)
 	require.Equal(m.t, next.At, again.At)
-	require.Equal(m.t, next.Kept(m.self.Mesh), again.Kept(m.self.Mesh))
+	require.Equal(m.t, next.Kept(m.self), again.Kept(m.self))
 	require.Equal(m.t, names(next.Declarations), names(stored), "the ledger holds what is in force")
 	for name, id := range next.Declarations {
 		require.Equal(m.t, id, stored[name])

@@ -146,6 +146,8 @@ func TestNoFaultBringsWhatWasNeverDeclared(t *testing.T) {
 				w.history = []map[string]bool{{}, w.now()}
 				w.old = []*wire.Signed{r.c.sign(r.c.index(wire.SyncRequest{}))}
 				r.start()
+				after(time.Second)
+				require.Equal(t, "e1", r.f.Source().Epoch, "the first index of all is believed as it comes")
 				at := 0
 				for range 150 {
 					w.step()

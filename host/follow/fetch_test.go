@@ -72,9 +72,11 @@ func TestWhatWasFetchedIsNotFetchedAgain(t *testing.T) {
 		require.Empty(t, r.now(), "nothing of it is in force before all of it is there")
 		require.Empty(t, r.book.declarations)
 		require.Contains(t, r.f.Source().Silence, "no answer")
+		require.Equal(t, 3, r.f.Source().Fetching)
 		after(time.Minute)
 		require.Equal(t, []string{"a.1", "b.1", "c.1", "d.1"}, r.now())
 		require.Equal(t, 7, r.c.count(subject.Body), "four, and three that were not answered")
+		require.Zero(t, r.f.Source().Fetching)
 	})
 }
 
@@ -93,7 +95,13 @@ func TestOfAnIndexThatWasOvertakenNothingIsKept(t *testing.T) {
 		after(500 * time.Millisecond)
 		require.Len(t, r.f.bodies, 1)
 		r.c.apply(2, "a", "b")
-		r.c.with(func(c *controllers) { c.fail = nil })
+		r.c.with(func(c *controllers) {
+			c.fail = nil
+			c.mangle = func(_ wire.BodyRequest, reply *wire.BodyReply) { reply.Bodies = nil }
+		})
+		after(20 * time.Second)
+		require.Empty(t, r.f.bodies)
+		r.c.with(func(c *controllers) { c.mangle = nil })
 		after(time.Minute)
 		require.Equal(t, []string{"a.2", "b.2"}, r.now())
 		require.Empty(t, r.f.bodies)

@@ -16,7 +16,6 @@
 //		Mesh:    asker,                           // Ask: conn.Call(ctx, subject.ForNode(node, topic), payload)
 //		Ledger:  book,                            // *ledger.Ledger
 //		Held:    state.Held, Declarations: state.Declarations,
-//		Holders: …,                               // who has each unit: the Name of each memory in state.Units
 //		Declare: func(ctx, set) error { return loop.Declare(ctx, …) },
 //		Reconnected: notify,                      // of conn.Notify
 //	})
@@ -38,7 +37,6 @@ import (
 
 	"stead/host/accept"
 	"stead/host/fault"
-	"stead/host/unit"
 	"stead/mesh/subject"
 )
 
@@ -52,12 +50,6 @@ type asker interface {
 // ledger makes an acceptance durable, whole or not at all.
 type ledger interface {
 	Accept(c accept.Change) error
-}
-
-// Unit is a unit in its scope.
-type Unit struct {
-	Scope unit.Scope
-	Unit  unit.Name
 }
 
 // Options are what a Follower is made of. Trust, Mesh, Ledger, Declare and Logger
@@ -79,7 +71,6 @@ type Options struct {
 	// What the ledger holds at the start.
 	Held         *accept.Held
 	Declarations map[string]accept.Identity
-	Holders      map[Unit]string // which declaration has a unit
 
 	Interval time.Duration // between questions when all is well; default 30 s, a fifth more or less
 	Patience time.Duration // with one question; default 15 s
@@ -95,13 +86,13 @@ const (
 
 // Follower follows the mesh for one node. Make it with New.
 type Follower struct {
-	o       Options
-	log     *slog.Logger
-	holding accept.Holding
-	reader  reader
-	bodies  map[string][]byte // fetched and not accepted yet, by digest
-	fails   int               // turns in a row
-	ended   time.Time         // of the last turn
+	o        Options
+	log      *slog.Logger
+	holding  accept.Holding
+	readings map[string]reading // of what is in force, by name
+	bodies   map[string][]byte  // fetched and not accepted yet, by digest
+	fails    int                // turns in a row
+	ended    time.Time          // of the last turn
 
 	wake    chan struct{}
 	changed chan struct{}
@@ -125,7 +116,7 @@ func New(o Options) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{o: o, log: o.Logger, holding: holding, reader: newReader(o.Holders), bodies: make(map[string][]byte),
+	f := &Follower{o: o, log: o.Logger, holding: holding, bodies: make(map[string][]byte),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	f.stand(o.Trust())
 	f.source.Accepted = holding.At
@@ -144,7 +135,7 @@ func (f *Follower) Hint(revision uint64) {
 // Run follows the mesh until ctx ends, and returns nil then. An error is that of
 // Options.Declare.
 func (f *Follower) Run(ctx context.Context) error {
-	if err := f.declare(ctx, nil); err != nil {
+	if err := f.declare(ctx); err != nil {
 		return ended(ctx, err)
 	}
 	timer := time.NewTimer(0)

@@ -115,6 +115,17 @@ func TestAHintIsFollowedAtOnce(t *testing.T) {
 		after(time.Second)
 		require.Equal(t, n+1, r.c.count(subject.Sync), "whoever knows no revision is asked after")
 		require.Zero(t, r.c.last(subject.Sync).sync.Least)
+		r.f.Hint(2)
+		after(time.Second)
+		require.Equal(t, n+1, r.c.count(subject.Sync))
+
+		r.c.with(func(c *controllers) { c.garble = true })
+		after(40 * time.Second)
+		r.c.with(func(c *controllers) { c.garble = false })
+		n = r.c.count(subject.Sync)
+		r.f.Hint(2)
+		after(200 * time.Millisecond)
+		require.Equal(t, n+1, r.c.count(subject.Sync), "in trouble every hint is a reason")
 	})
 }
 
@@ -152,11 +163,14 @@ func TestARevisionThatNeverComesIsForgotten(t *testing.T) {
 
 		// Controllers that wait for it too long are not told of it again.
 		r.c.with(func(c *controllers) { c.delay = func(subject.Topic) time.Duration { return time.Hour } })
+		n = len(r.c.asks)
 		r.f.Hint(1 << 62)
 		after(16 * time.Second)
 		r.c.with(func(c *controllers) { c.delay = nil })
 		after(30 * time.Second)
-		require.Zero(t, r.c.last(subject.Sync).sync.Least)
+		for _, a := range r.c.asks[n:] {
+			require.Zero(t, a.sync.Least)
+		}
 		require.Empty(t, r.f.Source().Silence)
 	})
 }
@@ -227,6 +241,11 @@ func TestAReconnectAsksAtOnce(t *testing.T) {
 		})
 		r.start()
 		after(10 * time.Minute)
+		r.conn <- struct{}{}
+		after(200 * time.Millisecond)
+		n := r.c.count(subject.Sync)
+		after(1500 * time.Millisecond)
+		require.Equal(t, n+1, r.c.count(subject.Sync), "the delay begins anew")
 		r.c.apply(1, "web")
 		r.c.with(func(c *controllers) { c.fail = nil })
 		r.conn <- struct{}{}

@@ -11,7 +11,6 @@ import (
 
 	"stead/host/accept"
 	"stead/host/fault"
-	"stead/host/report"
 	"stead/host/shape"
 	"stead/mesh/wire"
 )
@@ -20,37 +19,25 @@ import (
 // kept of before. Sorted by name; nobody changes it once it is handed on.
 type Set struct {
 	Declared []Declared
-	// Left are in force and cannot be applied: their units are neither kept nor
-	// given back.
+	// Left are in force and cannot be read: their units are neither kept nor given
+	// back.
 	Left []Left
-	// Withdrawn are the names that the set before held and this one does not.
-	Withdrawn []string
 }
 
-// Declared is a declaration that can be applied. No two are of one unit.
+// Declared is a declaration that can be applied. Where two are of one unit, the
+// loop of the scope decides which one has it.
 type Declared struct {
 	Service    *shape.Service
 	UID        string
 	Generation uint64
 }
 
-// Left is a declaration that is not applied, and why: this version cannot read it
-// (Reason unsupported), or another declaration has its unit (conflict).
+// Left is a declaration that this version cannot read, and why.
 type Left struct {
 	Name       string
 	UID        string
 	Generation uint64
-	Unit       Unit // zero when it cannot be read
-	Reason     report.Reason
 	Why        string
-	Hint       string
-}
-
-// reader makes sets of what is in force. It remembers what it read, and who has
-// each unit.
-type reader struct {
-	read    map[string]reading // by name
-	holders map[Unit]string
 }
 
 // reading is what the body of a digest says.
@@ -60,65 +47,26 @@ type reading struct {
 	why     string         // it cannot
 }
 
-func newReader(holders map[Unit]string) reader {
-	r := reader{read: make(map[string]reading), holders: maps.Clone(holders)}
-	if r.holders == nil {
-		r.holders = make(map[Unit]string)
-	}
-	return r
-}
-
-// set returns what is in force. Where two declarations are of one unit, the one
-// that has it keeps it; when none has, the first by name does.
-func (r *reader) set(ids map[string]accept.Identity) Set {
-	read := make(map[string]reading, len(ids))
-	claims := make(map[Unit]string)
+// read makes a set of what is in force, and remembers what it read.
+func (f *Follower) read() Set {
+	ids := f.holding.Declarations
 	var set Set
+	known := make(map[string]reading, len(ids))
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		now := r.read[name]
-		if now.digest != ids[name].Digest {
-			now = parse(ids[name])
+		id, now := ids[name], f.readings[name]
+		if now.digest != id.Digest {
+			now = parse(id)
 		}
-		read[name] = now
+		known[name] = now
 		if now.service == nil {
+			set.Left = append(set.Left, Left{Name: name, UID: id.UID, Generation: id.Generation, Why: now.why})
 			continue
 		}
-		u := unitOf(now.service)
-		if _, taken := claims[u]; !taken || r.holders[u] == name {
-			claims[u] = name
-		}
+		set.Declared = append(set.Declared, Declared{Service: now.service, UID: id.UID, Generation: id.Generation})
 	}
-	for u, name := range r.holders {
-		if now, there := read[name]; there && now.service == nil {
-			claims[u] = name // what it declares is not known, so nobody else gets the unit
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		set.add(ids[name], read[name], claims)
-	}
-	r.read, r.holders = read, claims
+	f.readings = known
 	return set
 }
-
-func (s *Set) add(id accept.Identity, now reading, claims map[Unit]string) {
-	left := Left{Name: id.Name, UID: id.UID, Generation: id.Generation}
-	if now.service == nil {
-		left.Reason, left.Why, left.Hint = report.Unsupported, now.why, "upgrade stead on this node"
-		s.Left = append(s.Left, left)
-		return
-	}
-	u := unitOf(now.service)
-	if owner := claims[u]; owner != id.Name {
-		left.Unit, left.Reason = u, report.OwnedBy
-		left.Why = fmt.Sprintf("conflict with %s, which has %s on this node", owner, u.Unit)
-		left.Hint = fmt.Sprintf("withdraw one of %s and %s, or address them to different nodes", owner, id.Name)
-		s.Left = append(s.Left, left)
-		return
-	}
-	s.Declared = append(s.Declared, Declared{Service: now.service, UID: id.UID, Generation: id.Generation})
-}
-
-func unitOf(s *shape.Service) Unit { return Unit{s.Scope, s.Unit} }
 
 // parse reads a canonical form. One of a later vocabulary is named by what is new
 // in it.
@@ -176,8 +124,4 @@ func unknown(body []byte, err error) string {
 const maxStrange = 5
 
 // declare hands the set in force on.
-func (f *Follower) declare(ctx context.Context, withdrawn []string) error {
-	set := f.reader.set(f.holding.Declarations)
-	set.Withdrawn = withdrawn
-	return f.o.Declare(ctx, set)
-}
+func (f *Follower) declare(ctx context.Context) error { return f.o.Declare(ctx, f.read()) }

@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stead/host/accept"
-	"stead/host/report"
 	"stead/host/shape"
-	"stead/host/unit"
 )
 
 // of is a declaration of name with a canonical form.
@@ -49,74 +47,27 @@ func TestWhatThisVersionCannotReadIsLeftAndNamed(t *testing.T) {
 		"another order": {`{"shape":"service","enabled":true,"name":"a","on_withdraw":"restore","scope":"system","timeout":"2m0s","unit":"a.service"}`, "not in canonical form"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReader(nil)
-			set := r.set(ids(of("a", 3, c.body), on("web", "web")))
+			f := &Follower{holding: accept.Holding{Declarations: ids(of("a", 3, c.body), on("web", "web"))}}
+			set := f.read()
 			require.Len(t, set.Declared, 1)
 			require.Len(t, set.Left, 1)
 			left := set.Left[0]
 			require.Contains(t, left.Why, c.why)
-			require.Equal(t, Left{Name: "a", UID: "u-a", Generation: 3, Reason: report.Unsupported, Why: left.Why, Hint: "upgrade stead on this node"}, left)
+			require.Equal(t, Left{Name: "a", UID: "u-a", Generation: 3, Why: left.Why}, left)
 		})
 	}
-	r := newReader(nil)
-	require.Len(t, r.set(ids(of("a", 1, `{`+known+`}`))).Declared, 1)
-}
-
-func TestAUnitHasOneDeclaration(t *testing.T) {
-	web := Unit{unit.System, "web.service"}
-	t.Run("the first by name when none has it", func(t *testing.T) {
-		r := newReader(nil)
-		set := r.set(ids(on("b", "web"), on("a", "web"), on("c", "other")))
-		require.Equal(t, []string{"a", "c"}, declaredIn(set))
-		require.Equal(t, Left{Name: "b", UID: "u-b", Generation: 1, Unit: web, Reason: report.OwnedBy,
-			Why: "conflict with a, which has web.service on this node", Hint: "withdraw one of a and b, or address them to different nodes"}, set.Left[0])
-	})
-	t.Run("who has it keeps it", func(t *testing.T) {
-		r := newReader(map[Unit]string{web: "b"})
-		require.Equal(t, []string{"b"}, declaredIn(r.set(ids(on("a", "web"), on("b", "web")))))
-		require.Equal(t, []string{"b"}, declaredIn(r.set(ids(on("a", "web"), on("b", "web")))), "again")
-		require.Equal(t, []string{"a"}, declaredIn(r.set(ids(on("a", "web")))), "until it goes")
-		require.Equal(t, []string{"a"}, declaredIn(r.set(ids(on("a", "web"), on("b", "web")))), "and then the other one does")
-	})
-	t.Run("who came first keeps it", func(t *testing.T) {
-		r := newReader(nil)
-		r.set(ids(on("z", "web")))
-		require.Equal(t, []string{"z"}, declaredIn(r.set(ids(on("a", "web"), on("z", "web")))))
-	})
-	t.Run("who moved away has it no longer", func(t *testing.T) {
-		r := newReader(map[Unit]string{web: "z"})
-		require.Equal(t, []string{"a", "z"}, declaredIn(r.set(ids(on("a", "web"), on("z", "other")))))
-	})
-	t.Run("nobody gets the unit of one that cannot be read", func(t *testing.T) {
-		r := newReader(map[Unit]string{web: "z"})
-		for range 2 {
-			set := r.set(ids(on("a", "web"), of("z", 2, `{"shape":"service","name":"z","new":1}`)))
-			require.Empty(t, declaredIn(set))
-			require.Equal(t, report.OwnedBy, set.Left[0].Reason)
-			require.Equal(t, report.Unsupported, set.Left[1].Reason)
-		}
-	})
-	t.Run("nor of one that is gone", func(t *testing.T) {
-		r := newReader(map[Unit]string{web: "gone"})
-		require.Equal(t, []string{"a"}, declaredIn(r.set(ids(on("a", "web")))))
-	})
-}
-
-func declaredIn(set Set) []string {
-	var all []string
-	for _, d := range set.Declared {
-		all = append(all, d.Service.Name)
-	}
-	return all
+	f := &Follower{holding: accept.Holding{Declarations: ids(of("a", 1, `{`+known+`}`))}}
+	require.Len(t, f.read().Declared, 1, "and what is known can be read")
 }
 
 func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
-	r := newReader(nil)
-	first := r.set(ids(on("a", "a"), on("b", "b")))
-	id := on("b", "c")
-	second := r.set(ids(on("a", "a"), id))
-	require.Same(t, first.Declared[0].Service, second.Declared[0].Service)
-	require.NotSame(t, first.Declared[1].Service, second.Declared[1].Service)
+	first := &Follower{holding: accept.Holding{Declarations: ids(on("a", "a"), on("b", "b"))}}
+	before := first.read()
+	first.holding.Declarations = ids(on("a", "a"), on("b", "c"))
+	after := first.read()
+	require.Same(t, before.Declared[0].Service, after.Declared[0].Service)
+	require.NotSame(t, before.Declared[1].Service, after.Declared[1].Service)
+	require.Equal(t, "c.service", string(after.Declared[1].Service.Unit))
 }
 
 func TestOneThatCannotBeReadHoldsNothingUp(t *testing.T) {

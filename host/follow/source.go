@@ -20,8 +20,8 @@ type Source struct {
 	Silence string `json:"silence,omitempty"`
 	// Answered is when a controller last answered; zero for never in this run.
 	Answered time.Time `json:"answered,omitzero"`
-	// Fetching is how many declarations of a newer index are still to be fetched:
-	// the set in force is the one of before.
+	// Fetching is how many declarations of a newer index are still to be fetched,
+	// when that was last tried: the set in force is the one of before.
 	Fetching int `json:"fetching,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (f *Follower) tell(change func(s *Source)) {
 
 // stand makes the source say what is held under t.
 func (f *Follower) stand(t accept.Trust) {
-	kept, held := f.holding.Kept(t.Mesh), f.holding.Under(t.Mesh)
+	kept, held := f.holding.Kept(t), f.holding.Under(t)
 	f.tell(func(s *Source) {
 		s.Mesh, s.Epoch, s.Revision, s.Kept = t.Mesh, "", 0, kept
 		if held != nil {

@@ -36,7 +36,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 	f.mu.Unlock()
 	d, err := f.renew(ctx, t, least)
 	if d != nil {
-		if err := f.declare(ctx, d.Withdrawn); err != nil {
+		if err := f.declare(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -46,7 +46,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 	case err != nil:
 		return f.wrong(err), nil
 	}
-	if next = f.well(least); d != nil && d.Begins() && len(f.holding.Kept(t.Mesh)) > 0 {
+	if next = f.well(least); d != nil && d.Begins() && len(f.holding.Kept(t)) > 0 {
 		next = min(next, jitter(retry)) // somebody may have withdrawn what is kept now
 	}
 	return next, nil
@@ -57,8 +57,12 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*accept.Decision, error) {
 	for range rounds {
 		reply, err := f.sync(ctx, t, least)
-		if err != nil || reply.Same {
+		if err != nil {
 			return nil, err
+		}
+		if reply.Same {
+			f.tell(func(s *Source) { s.Fetching = 0 }) // of an index that was taken back
+			return nil, nil
 		}
 		d, err := accept.Decide(t, f.holding, *reply.Signed)
 		if err != nil {
@@ -84,13 +88,13 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 	if err := f.o.Ledger.Accept(change); err != nil {
 		return nil, err
 	}
-	before := f.holding.Under(t.Mesh)
+	before := f.holding.Under(t)
 	f.holding = next
 	clear(f.bodies)
 	f.stand(t)
 	facts := []any{"revision", d.Index.Revision, "declarations", len(d.Index.Entries), "changed", len(change.Put), "withdrawn", d.Withdrawn}
 	if before == nil || before.Epoch != d.Index.Epoch {
-		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t.Mesh))
+		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t))
 	}
 	f.log.Info("accepted", facts...)
 	return &d, nil
@@ -165,7 +169,7 @@ func (f *Follower) ask(ctx context.Context, topic subject.Topic, request, reply 
 func (f *Follower) well(least uint64) time.Duration {
 	f.fails = 0
 	before, next := f.Source(), f.o.Interval
-	f.tell(func(s *Source) { s.Trouble, s.Fetching, s.Accepted = "", 0, time.Now() })
+	f.tell(func(s *Source) { s.Trouble, s.Accepted = "", time.Now() })
 	if before.Trouble != "" {
 		f.log.Info("mesh is followed again", "revision", before.Revision)
 	}

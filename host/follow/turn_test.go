@@ -34,7 +34,6 @@ func TestWhatChangesInTheMeshChangesHere(t *testing.T) {
 		r.c.withdraw("db")
 		after(40 * time.Second)
 		require.Equal(t, []string{"cache.1", "web.2"}, r.now())
-		require.Equal(t, []string{"db"}, r.sets[len(r.sets)-1].Withdrawn)
 		require.NotContains(t, r.book.declarations, "db")
 		require.Equal(t, "e1", r.book.declarations["web"].Epoch)
 		n, commits := r.handed(), r.book.commits
@@ -369,5 +368,54 @@ func TestAFoldersDeclarationsAreKeptWhenTheMeshIsJoined(t *testing.T) {
 		require.Equal(t, []string{"db.4", "web.1"}, r.now())
 		require.Equal(t, []string{"db"}, r.f.Source().Kept)
 		require.Zero(t, r.c.count(subject.Body), "what is declared is at hand already")
+	})
+}
+
+func TestChangedTellsOfEverythingNew(t *testing.T) {
+	begun(t, func(t *testing.T, r *rig) {
+		told := func(why string, change func()) {
+			t.Helper()
+			select {
+			case <-r.f.Changed():
+			default:
+			}
+			after(time.Minute)
+			require.Empty(t, r.f.Changed(), "nothing is new")
+			change()
+			after(time.Minute)
+			require.Len(t, r.f.Changed(), 1, why)
+		}
+		told("the revision", func() { r.c.apply(2, "web") })
+		told("trouble", func() { r.c.with(func(c *controllers) { c.garble = true }) })
+		told("trouble is over", func() { r.c.with(func(c *controllers) { c.garble = false }) })
+		told("the epoch, and what is kept", func() {
+			r.c.with(func(c *controllers) { c.epoch, c.follows = "e2", []string{"e1"}; delete(c.set, "db") })
+		})
+		told("what is kept, at the same revision", func() {
+			r.c.with(func(c *controllers) { c.tombs["db"] = wire.Entry{UID: r.book.declarations["db"].UID} })
+		})
+		require.Equal(t, []string{"web.2"}, r.now())
+	})
+}
+
+func TestAChangeThatIsTakenBackWhileItIsFetchedIsNoChange(t *testing.T) {
+	begun(t, func(t *testing.T, r *rig) {
+		before := r.c.set["web"]
+		r.c.apply(2, "web")
+		r.c.with(func(c *controllers) {
+			c.fail = func(topic subject.Topic) error {
+				if topic == subject.Body {
+					return fault.New(fault.Unavailable, "call", "", nil)
+				}
+				return nil
+			}
+		})
+		after(time.Minute)
+		require.Equal(t, 1, r.f.Source().Fetching)
+		r.c.with(func(c *controllers) { c.set["web"] = before })
+		after(time.Minute)
+		require.Zero(t, r.f.Source().Fetching)
+		require.Empty(t, r.f.Source().Silence)
+		require.Equal(t, []string{"db.1", "web.1"}, r.now())
 	})
 }

@@ -59,7 +59,11 @@ func TestLedgerOfTheVersionBeforeIsBroughtForward(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 	l := openAt(t, path)
-	require.NoError(t, l.Accept(accept.Change{Held: &accept.Held{Index: []byte("i")}}))
+	held := &accept.Held{Index: []byte("i")}
+	require.NoError(t, l.Accept(accept.Change{Held: held}))
+	s, err := l.Load()
+	require.NoError(t, err)
+	require.Equal(t, held, s.Held)
 }
 
 func TestLedgerThatIsTooOldIsRefusedByName(t *testing.T) {

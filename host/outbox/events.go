@@ -50,16 +50,21 @@ func (b *Outbox) derive(ctx context.Context) error {
 		if !pause(ctx, together) {
 			return b.last(t, p)
 		}
-		p.add(t.tell(b.o.Reports(), b.o.Source().Trouble, time.Now()))
+		b.collect(t, p)
 		retry = b.putAll(p, retry)
 	}
 }
 
 // last puts what happened up to the end.
 func (b *Outbox) last(t *teller, p *pending) error {
-	p.add(t.tell(b.o.Reports(), b.o.Source().Trouble, time.Now()))
+	b.collect(t, p)
 	b.putAll(p, 0)
 	return nil
+}
+
+// collect makes events of what is new.
+func (b *Outbox) collect(t *teller, p *pending) {
+	p.add(t.tell(news{given: b.takeGiven(), reports: b.o.Reports(), trouble: b.o.Source().Trouble, now: time.Now()}))
 }
 
 // putAll puts what is pending and returns when to try again; 0: nothing is left.

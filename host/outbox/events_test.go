@@ -111,6 +111,30 @@ func TestWhatIsGivenBackIsTold(t *testing.T) {
 	})
 }
 
+// The last steps of a withdrawal are in no report.
+func TestTheLastStepsOfAWithdrawalAreTold(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		r.publish(rep("a", report.Converged, ""))
+		r.after(time.Second)
+		stop := did(1, "stop", "a.service", "withdrawn")
+		r.publish(rep("a", report.Waiting, report.Withdrawing, stop))
+		r.after(time.Second)
+		end := time.Now().UTC()
+		r.box.GivenBack(rep("a", "", "", stop, did(2, "remove", "/etc/a.service", "withdrawn"), func(r *report.Report) { r.Since = end }))
+		r.after(time.Second)
+		require.Len(t, r.events(), 3, "the reports are not those of after it yet")
+		r.publish(rep("a", report.Converged, "", gen(2), func(r *report.Report) { r.Since = end.Add(time.Second) }))
+		r.after(time.Second)
+		require.Equal(t, []string{"outcome a.service converged", "outcome a.service waiting withdrawing", "stopped a.service withdrawn",
+			"removed a.service /etc/a.service: withdrawn", "given-back a.service withdrawn, and given back", "outcome a.service converged"}, r.events())
+		require.Equal(t, end, r.mesh.events[4].At)
+		r.box.GivenBack(rep("a", "", "", func(r *report.Report) { r.Since = time.Now() }))
+		r.publish()
+		r.after(time.Hour)
+		require.Len(t, r.events(), 7, "once")
+	})
+}
+
 func TestThatControllersAreRefusedIsToldOnceAndWhenItEnds(t *testing.T) {
 	inRig(t, func(t *testing.T, r *rig) {
 		r.publish()

@@ -24,6 +24,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -86,6 +87,9 @@ type Outbox struct {
 	derived chan struct{} // token: reports were published
 	put     chan struct{} // token: events were put
 	profile chan struct{} // token: the profile changed
+
+	mu    sync.Mutex // guards what follows
+	given []*report.Report
 }
 
 // New returns an outbox that has sent nothing.
@@ -103,6 +107,25 @@ func New(o Options) *Outbox {
 func (b *Outbox) SourceChanged() {
 	wake(b.looked)
 	wake(b.derived)
+}
+
+// GivenBack takes in that nothing is left to do of a withdrawn declaration: a
+// report that holds whose it was, its last steps and, as Since, when. It blocks
+// nobody. It is called before the reports without it are published.
+func (b *Outbox) GivenBack(r *report.Report) {
+	b.mu.Lock()
+	b.given = append(b.given, r)
+	b.mu.Unlock()
+	wake(b.derived)
+}
+
+// takeGiven returns what was given back since it was last called.
+func (b *Outbox) takeGiven() []*report.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.given
+	b.given = nil
+	return all
 }
 
 // ProfileChanged says that what Profile returns is other than before.

@@ -49,8 +49,9 @@ type teller struct {
 	id      func() string
 	node    func() string
 	told    map[string]told
-	trouble string // of the source
-	source  bool   // trouble was told at least once
+	trouble string           // of the source
+	source  bool             // trouble was told at least once
+	early   []*report.Report // given back, and the reports did not show it yet
 }
 
 // sourceKey is where the note on the source stands; no unit has that name.
@@ -72,47 +73,84 @@ func newTeller(id, node func() string, notes map[string][]byte) *teller {
 	return t
 }
 
+// news is what a teller makes events of.
+type news struct {
+	given   []*report.Report // back, before reports were so
+	reports []*report.Report
+	trouble string    // of the source
+	now     time.Time // when what is gone was seen to be
+}
+
 // tell returns what happened since it was last called, in the order of time, and
-// the notes that go with it. Now is when what is gone was seen to be.
-func (t *teller) tell(reports []*report.Report, trouble string, now time.Time) ([]wire.Event, map[string][]byte) {
+// the notes that go with it.
+func (t *teller) tell(n news) ([]wire.Event, map[string][]byte) {
 	var events []wire.Event
 	notes := map[string][]byte{}
-	there := make(map[string]bool, len(reports))
-	for _, r := range reports {
+	given := append(t.early, n.given...)
+	t.early = nil
+	for _, r := range given {
+		key := keyOf(r)
+		if shown(r, n.reports) {
+			t.early = append(t.early, r)
+			continue
+		}
+		_, steps := t.one(t.told[key], r)
+		events = append(events, steps...)
+		events = append(events, t.back(key, notes, r.Since, told{Declaration: r.Name, Generation: r.Generation, Scope: string(r.Scope), Unit: string(r.Unit)})...)
+	}
+	there := make(map[string]bool, len(n.reports))
+	for _, r := range n.reports {
 		key := keyOf(r)
 		there[key] = true
 		old, known := t.told[key]
 		if known && old.seen == r {
 			continue
 		}
-		next, news := t.one(old, r)
-		events = append(events, news...)
+		next, more := t.one(old, r)
+		events = append(events, more...)
 		t.told[key] = next
 		if !known || !next.same(old) {
 			notes[key] = next.note()
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.told)) {
-		if there[key] {
-			continue
+		if !there[key] {
+			events = append(events, t.back(key, notes, n.now, t.told[key])...)
 		}
-		old := t.told[key]
-		notes[key] = nil
-		delete(t.told, key)
-		if old.Unit == "" {
-			continue // a declaration that can be read now has its unit
-		}
-		events = append(events, wire.Event{At: now, Kind: kindBack, Declaration: old.Declaration, Unit: old.Unit, Scope: old.Scope,
-			Generation: old.Generation, Text: "withdrawn, and given back"})
 	}
-	if !t.source || trouble != t.trouble {
-		if t.source || trouble != "" {
-			events = append(events, syncEvent(trouble, now))
-		}
-		t.trouble, t.source = trouble, true
-		notes[sourceKey] = append([]byte{}, trouble...)
+	return t.stamp(append(events, t.sync(n, notes)...)), notes
+}
+
+// shown reports whether reports are still those of before r was given back.
+func shown(r *report.Report, reports []*report.Report) bool {
+	return slices.ContainsFunc(reports, func(o *report.Report) bool {
+		return o.Unit == r.Unit && o.Scope == r.Scope && o.UID == r.UID && !o.Looked.IsZero() && !o.Looked.After(r.Since)
+	})
+}
+
+// back tells that a unit was given back, and forgets it.
+func (t *teller) back(key string, notes map[string][]byte, at time.Time, whose told) []wire.Event {
+	notes[key] = nil
+	delete(t.told, key)
+	if whose.Unit == "" {
+		return nil // a declaration that can be read now has its unit
 	}
-	return t.stamp(events), notes
+	return []wire.Event{{At: at, Kind: kindBack, Declaration: whose.Declaration, Unit: whose.Unit, Scope: whose.Scope,
+		Generation: whose.Generation, Text: "withdrawn, and given back"}}
+}
+
+// sync tells that controllers are refused, or no longer.
+func (t *teller) sync(n news, notes map[string][]byte) []wire.Event {
+	if t.source && n.trouble == t.trouble {
+		return nil
+	}
+	first := !t.source
+	t.trouble, t.source = n.trouble, true
+	notes[sourceKey] = append([]byte{}, n.trouble...)
+	if first && n.trouble == "" {
+		return nil
+	}
+	return []wire.Event{syncEvent(n.trouble, n.now)}
 }
 
 // stamp orders events and says whose they are.
@@ -121,7 +159,7 @@ func (t *teller) stamp(events []wire.Event) []wire.Event {
 	slices.SortStableFunc(events, func(a, b wire.Event) int { return a.At.Compare(b.At) })
 	for i := range events {
 		e := &events[i]
-		e.ID, e.Source, e.Node, e.Text = t.id(), "host", t.node(), short(e.Text, maxText)
+		e.ID, e.At, e.Source, e.Node, e.Text = t.id(), e.At.UTC(), "host", t.node(), short(e.Text, maxText)
 	}
 	return events
 }
@@ -135,7 +173,7 @@ func (t *teller) one(old told, r *report.Report) (told, []wire.Event) {
 	for _, s := range after(old.step, r.Steps) {
 		events, next.step = append(events, stepEvent(about, s)), s
 	}
-	if passing(r) {
+	if passing(r) || r.Outcome == "" { // what was given back has none
 		// The outcome is still the one before, and so is whose it was.
 		next.UID, next.Generation = old.UID, old.Generation
 		return next, events

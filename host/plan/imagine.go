@@ -11,7 +11,8 @@ import (
 
 // Reread is st as it would be after a reload: was is the disk that the manager
 // has read, now the one that it reads. What systemd would make of bytes that it
-// has not seen is not known, so they are taken for good.
+// has not seen is not known, so they are taken for good. A name that has come to
+// mean another unit is told as that unit at rest.
 func Reread(st unit.Status, was, now Disk) unit.Status {
 	changed := st.NeedReload || Definition(was) != Definition(now)
 	st.NeedReload = false
@@ -23,8 +24,11 @@ func Reread(st unit.Status, was, now Disk) unit.Status {
 		st.DropIns = now.DropIns
 		return st
 	}
+	if id := primary(st.Asked, now.Fragment); id != st.ID { // it has run under its old name, if at all
+		st = unit.Status{Asked: st.Asked, ID: id, Load: st.Load, Active: unit.Inactive, Sub: "dead"}
+	}
 	st.Load = reloaded(st.Load, now, changed)
-	st.Fragment, st.DropIns, st.ID = now.Fragment, now.DropIns, primary(st.Asked, now.Fragment)
+	st.Fragment, st.DropIns = now.Fragment, now.DropIns
 	if st.Load == unit.Loaded {
 		st.Trouble.LoadError = ""
 	}

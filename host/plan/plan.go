@@ -6,7 +6,9 @@
 // Decide is called at least twice in a pass: before anything is written, and
 // again after the reload, on a fresh look. It asks for jobs only when nothing is
 // left to write and no reload is owed, so a caller acts on the steps in order
-// and asks again. The package touches nothing: no disk, no manager, no clock.
+// and asks again. For dry runs the package also says what a manager would answer
+// after acts that nobody has done (Reread, Obeyed), what would change in a file
+// (Diff), and holds the words for it (Preview). The package touches nothing: no disk, no manager, no clock.
 // All of it is safe for concurrent use; values are not shared.
 package plan
 

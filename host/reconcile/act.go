@@ -80,16 +80,19 @@ func (l *Loop) queued(w work, q unit.Queued) {
 }
 
 // settleMemory takes over the units of which nothing had to be written, and
-// forgets paths that are as they were found and are not wanted. It returns the
-// memories that need blobs as they were before.
+// forgets paths that are as they were found and are not wanted: what comes to
+// stand there later is somebody else's. It returns the memories that need blobs
+// as they were before.
 func (l *Loop) settleMemory(batch []*managed, blobs map[string][]byte) map[*managed]plan.Memory {
 	before := make(map[*managed]plan.Memory)
 	for _, m := range batch {
-		if m.decl == nil || m.stale {
+		if m.stale {
 			continue
 		}
 		before[m] = m.mem
-		l.adopt(m, blobs)
+		if m.decl != nil {
+			l.adopt(m, blobs)
+		}
 		if mem, changed := plan.Forget(m.input(l.o.Clock())); changed {
 			m.mem, m.unsaved = mem, true
 		}

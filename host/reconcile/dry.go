@@ -17,7 +17,7 @@ import (
 // A dry run is a copy of the loop that works on an imagined machine: the same
 // code accepts, looks, decides, orders and numbers the steps, so what it says
 // cannot drift from what is done. The copy is made between two turns; the rest
-// happens in the goroutine of whoever asks, and holds no repair up.
+// happens in the goroutine of whoever asks, and repairs go on beside it.
 
 // maxTurns bounds the turns of a dry run. Writing, stopping, reloading and
 // starting take six; each owner that has to go first adds as many.
@@ -25,7 +25,10 @@ const maxTurns = 40
 
 // Plan says what would be done if these declarations were in force besides what
 // is, in the place of those of their names, and those of the names withdrawn. It
-// looks at the machine anew, does nothing, and records nothing.
+// looks at the machine anew, does nothing, and records nothing. It supposes that
+// systemd loads what is declared, that jobs do what they are asked to, and that
+// nobody else does anything meanwhile; a job that is on its way already is told
+// as what is waited for.
 //
 // The answer has one preview of each declaration, in order, each followed by one
 // of every unit that its declaration gives up; then those of the withdrawn names,
@@ -63,12 +66,17 @@ func (l *Loop) ask(ctx context.Context) (*Loop, error) {
 	case l.shadows <- answer:
 		return <-answer, nil
 	case <-ctx.Done():
-		class := fault.Canceled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			class = fault.Timeout
-		}
-		return nil, fault.New(class, "plan", string(l.o.Scope)+" scope", ctx.Err())
+		return nil, l.late(ctx.Err())
 	}
+}
+
+// late is the error of a dry run whose asker waits no longer.
+func (l *Loop) late(err error) error {
+	class := fault.Canceled
+	if errors.Is(err, context.DeadlineExceeded) {
+		class = fault.Timeout
+	}
+	return fault.New(class, "plan", string(l.o.Scope)+" scope", err)
 }
 
 // shadow is a copy of the loop that shares nothing with it that either changes,
@@ -169,7 +177,7 @@ func (d *dry) run(ctx context.Context) error {
 		}
 		d.pass(ctx, batch)
 		if err := ctx.Err(); err != nil {
-			return fault.New(fault.Canceled, "plan", string(d.o.Scope)+" scope", err)
+			return d.late(err)
 		}
 		if d.machine.err != nil {
 			return d.machine.err

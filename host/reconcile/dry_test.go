@@ -201,7 +201,7 @@ func (c chance) disturbs(r *rig) bool {
 // the loop takes when the same is declared.
 func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 	steps := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		inDryRig(t, func(r *rig, e *ears) {
 			c := chance{rand.New(rand.NewPCG(seed, 3))}
 			c.stands(r)
@@ -209,17 +209,9 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			for _, name := range []string{"a", "b", "c", "d"}[:c.IntN(5)] {
 				now[name] = c.service(name)
 			}
-			r.declare(slices.Collect(maps.Values(now))...)
+			r.declare(inOrder(now)...)
 			r.after(2 * time.Minute)
 			heard := c.disturbs(r)
-			if os.Getenv("SHOW") == fmt.Sprint(seed) {
-				for _, s := range now { fmt.Printf("NOW %s\n", s.Canonical()) }
-				for _, rep := range r.loop.Reports() { fmt.Println("REP", rep.Name, rep.Unit, rep.Outcome, rep.Reason, rep.Text) }
-				st, _ := r.fake.Observe(r.t.Context(), []unit.Name{"a.service", "b.service", "c.service", "nick.service", "d.service","e.service", "t@1.service"})
-				for _, x := range st { fmt.Printf("NOW st %+v\n", x) }
-				filepath.Walk(filepath.Dir(r.etc), func(p string, i os.FileInfo, err error) error { to, _ := os.Readlink(p);  d, _ := os.ReadFile(p); fmt.Printf("NOW %s %q %q\n", p, to, d); return nil })
-				fmt.Println("NOW heard", heard, r.fake.Log(), e.take())
-			}
 
 			var declared []*shape.Service
 			var withdrawn []string
@@ -238,28 +230,54 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			said := r.plan(declared, withdrawn...)
 			require.Equal(t, before, r.state(), "seed %d: a dry run changes nothing", seed)
 			require.Empty(t, e.take())
-			r.declare(slices.Collect(maps.Values(now))...)
+			r.declare(inOrder(now)...)
 			r.after(2 * time.Minute)
 			is := e.take()
 			if !heard { // what others do about it is not what was asked about
-				maps.DeleteFunc(is, func(n unit.Name, _ doing) bool {
-					return !slices.ContainsFunc(said, func(p plan.Preview) bool { return p.Unit == n && !p.Besides })
-				})
-				said = slices.DeleteFunc(said, func(p plan.Preview) bool { return p.Besides })
+				asked := make(map[unit.Name]bool)
+				for _, p := range said {
+					asked[p.Unit] = asked[p.Unit] || !p.Besides
+				}
+				maps.DeleteFunc(is, func(n unit.Name, _ doing) bool { return !asked[n] })
+				said = slices.DeleteFunc(said, func(p plan.Preview) bool { return !asked[p.Unit] })
 			}
 			for _, n := range is {
 				steps += len(n)
 			}
-			if os.Getenv("SHOW") == fmt.Sprint(seed) {
-				for _, s := range declared { fmt.Printf("DECL %s\n", s.Canonical()) }
-				fmt.Println("WITHDRAW", withdrawn)
-				for _, rep := range r.loop.Reports() { fmt.Println("REP", rep.Name, rep.Unit, rep.Outcome, rep.Reason, rep.Text) }
-				for _, p := range said { fmt.Printf("SAID %+v\n", p) }
-			}
+
 			require.Equal(t, is, foretold(said), "seed %d", seed)
+			for _, p := range said {
+				stood(t, r, p, seed)
+			}
 		})
 	}
 	require.Greater(t, steps, 1000, "there was something to foretell")
+}
+
+// stood holds how a declaration stands against what was said of it.
+func stood(t *testing.T, r *rig, p plan.Preview, seed uint64) {
+	t.Helper()
+	for _, rep := range r.loop.Reports() {
+		if rep.Name != p.Name || rep.Unit != p.Unit {
+			continue
+		}
+		want, why := p.Outcome, p.Reason
+		if want == "" {
+			want = report.Converged
+		}
+		require.Equal(t, want, rep.Outcome, "seed %d: %s: %s\n%+v", seed, p.Name, rep.Text, p)
+		require.Equal(t, why, rep.Reason, "seed %d: %s: %s", seed, p.Name, rep.Text)
+		return
+	}
+	require.True(t, p.Withdrawn && p.Outcome == "", "seed %d: there is no report of %+v", seed, p)
+}
+
+func inOrder(all map[string]*shape.Service) []*shape.Service {
+	var out []*shape.Service
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
 }
 
 // state is all that a dry run could change.

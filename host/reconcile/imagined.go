@@ -162,6 +162,12 @@ func (g *imagined) reread(ctx context.Context, names []unit.Name, was, now []pla
 	for i, n := range names {
 		g.status[n] = plan.Reread(g.status[n], before[i], after[i])
 	}
+	for _, n := range names { // all names of a unit tell the same
+		if st, known := g.status[g.status[n].ID]; known && st.ID == g.status[n].ID {
+			st.Asked = n
+			g.status[n] = st
+		}
+	}
 	return nil
 }
 

@@ -121,6 +121,10 @@ type Options struct {
 	Memories []plan.Memory // what the ledger holds at the start
 	Memory   plan.Manager
 	FullLook time.Duration // default 5 minutes
+	// GivenBack is told of each unit of which nothing is left to do: whose it was,
+	// when that was so, and its last steps, which no report shows any more. It must
+	// return at once; nil for nobody.
+	GivenBack func(*report.Report)
 	// Point is called at every boundary between two acts of a pass, with the
 	// boundary's name; nil for none. Tests kill the host there.
 	Point func(name string)
@@ -160,6 +164,9 @@ func New(o Options) *Loop {
 	}
 	if o.Point == nil {
 		o.Point = func(string) {}
+	}
+	if o.GivenBack == nil {
+		o.GivenBack = func(*report.Report) {}
 	}
 	l := &Loop{
 		o: o, memory: o.Memory, saved: o.Memory,

@@ -173,6 +173,28 @@ func TestWithdrawalLeavesNothing(t *testing.T) {
 	})
 }
 
+// The last steps of a withdrawal are in no report: the unit has none any more.
+func TestWhatIsGivenBackIsToldWithItsLastSteps(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(service("web", "/bin/sleep infinity"))
+		r.after(5 * time.Second)
+		require.Empty(t, r.given)
+		r.declare()
+		r.after(5 * time.Second)
+		require.Len(t, r.given, 1)
+		g := r.given[0]
+		require.Equal(t, []any{"web", "uid-web", unit.Name("web.service"), unit.System}, []any{g.Name, g.UID, g.Unit, g.Scope})
+		require.WithinDuration(t, time.Now(), g.Since, 5*time.Second)
+		var actions []string
+		for _, s := range g.Steps {
+			actions = append(actions, s.Action)
+		}
+		require.Subset(t, actions, []string{"stop", "remove", "unlink", "reload"})
+		r.after(time.Hour)
+		require.Len(t, r.given, 1)
+	})
+}
+
 func TestWithdrawalPutsBackWhatStoodThere(t *testing.T) {
 	inRig(t, func(r *rig) {
 		old := "[Service]\nExecStart=/bin/sleep 5000\n"

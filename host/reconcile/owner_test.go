@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/plan"
 	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
@@ -130,5 +131,28 @@ func TestALinkThatTwoTakeAwayGoesOnce(t *testing.T) {
 		r.after(5*time.Second).outcome("job.service", report.Converged, "")
 		require.NoFileExists(t, filepath.Join(r.etc, "x.target.wants/job.service"))
 		require.Zero(t, failed)
+	})
+}
+
+// The name that one gives back may be what another declares: from then on it is
+// the other's, however long the rest of the withdrawal takes.
+func TestWhatWasGivenBackIsNotTakenAwayAgain(t *testing.T) {
+	inRig(t, func(r *rig) {
+		require.NoError(t, os.WriteFile(filepath.Join(r.lib, "real.service"), []byte("[Service]\nExecStart=/bin/sleep 9000\n"), 0o644))
+		r.fake.Other().Enqueue(t.Context(), []unit.JobRequest{{Name: "real.service", Type: unit.StartJob}})
+		r.after(time.Second).declare(alias("real", "nick"))
+		r.after(3*time.Second).outcome("real.service", report.Converged, "")
+		nick := service("nick", "/bin/sleep infinity")
+		r.declare(nick)
+		r.after(10*time.Second).outcome("nick.service", report.Converged, "")
+		require.Equal(t, *nick.Content, r.read("nick.service"))
+		require.Len(t, r.loop.Reports(), 1)
+		wrote := 0
+		for _, s := range r.report("nick.service").Steps {
+			if s.Action == string(plan.Write) {
+				wrote++
+			}
+		}
+		require.Equal(t, 1, wrote)
 	})
 }

@@ -221,6 +221,8 @@ func (l *Loop) forget(done []*managed) bool {
 	}
 	for _, m := range done {
 		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
+		l.o.GivenBack(&report.Report{Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
+			Since: l.now(), Steps: m.steps})
 	}
 	l.drop(done)
 	return true

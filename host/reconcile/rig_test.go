@@ -37,7 +37,8 @@ type rig struct {
 	boot    string
 	kill    string
 	born    time.Time
-	log     *slog.Logger // of the next loop; nil: nothing is logged
+	log     *slog.Logger     // of the next loop; nil: nothing is logged
+	given   []*report.Report // what was told to be given back
 	heard   func(*managed, report.Step)
 	full    time.Duration // between full looks; 0 is the default
 }
@@ -75,7 +76,8 @@ func (r *rig) start() {
 	r.watch = &watch{wake: make(chan struct{}, 1)}
 	memories, manager := r.book.load()
 	r.options = Options{Scope: unit.System, ConfigDir: r.etc, Manager: r.fake, Disk: d, Ledger: r.book, Watcher: r.watch,
-		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager, FullLook: r.full}
+		Adviser: silent{}, Clock: r.clock, Logger: slog.New(slog.DiscardHandler), Memories: memories, Memory: manager,
+		GivenBack: func(g *report.Report) { r.given = append(r.given, g) }, FullLook: r.full}
 	if r.log != nil {
 		r.options.Logger = r.log
 	}

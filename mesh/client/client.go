@@ -29,9 +29,11 @@ import (
 const (
 	// patience is how long a method without a deadline asks.
 	patience = 30 * time.Second
-	// readFor and writeFor are how long one answer is waited for.
+	// readFor and writeFor are how long one answer is waited for, and largeFor that
+	// of a large request: reading 16 MiB of declarations takes seconds.
 	readFor  = 10 * time.Second
 	writeFor = 30 * time.Second
+	largeFor = 2 * time.Minute
 	// waitFor is how long a page of events that follows is waited for.
 	waitFor = 20 * time.Second
 	// maxNames is how many names one question about progress has: a viewer may

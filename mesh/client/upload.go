@@ -41,6 +41,9 @@ func (c *Client) upload(ctx context.Context, q question, payload []byte) ([]byte
 		if err != nil {
 			return nil, fault.New(fault.Internal, string(wire.Upload), "", err)
 		}
+		if n == of {
+			q.wait = largeFor
+		}
 		answer, err = c.call(ctx, q, to.Operation, part)
 		if err != nil {
 			return nil, beginning(err, n < of)

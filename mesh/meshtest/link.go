@@ -20,6 +20,8 @@ type Link struct {
 	open  map[net.Conn]struct{} // both ends
 	hole  bool                  // everything is swallowed
 	freed chan struct{}         // closed when hole ends
+	deaf  bool                  // what the server says is swallowed
+	heard chan struct{}         // closed when deaf ends
 	count int
 }
 
@@ -28,12 +30,14 @@ func newLink(t *testing.T) *Link {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := &Link{listener: listener, open: map[net.Conn]struct{}{}, freed: make(chan struct{})}
+	l := &Link{listener: listener, open: map[net.Conn]struct{}{}, freed: make(chan struct{}), heard: make(chan struct{})}
 	close(l.freed)
+	close(l.heard)
 	l.wait.Go(l.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
 		l.Swallow(false)
+		l.Deafen(false)
 		l.Kill()
 		l.wait.Wait()
 	})
@@ -74,6 +78,20 @@ func (l *Link) Swallow(on bool) {
 	l.hole = on
 }
 
+// Deafen is Swallow of what comes from the server alone: it hears everything, and
+// nobody hears it.
+func (l *Link) Deafen(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case on && !l.deaf:
+		l.heard = make(chan struct{})
+	case !on && l.deaf:
+		close(l.heard)
+	}
+	l.deaf = on
+}
+
 // aim makes the link lead to an address, or nowhere.
 func (l *Link) aim(to string) {
 	l.mu.Lock()
@@ -100,13 +118,14 @@ func (l *Link) accept() {
 		l.mu.Lock()
 		l.open[c], l.open[far] = struct{}{}, struct{}{}
 		l.mu.Unlock()
-		l.wait.Go(func() { l.pass(c, far) })
-		l.wait.Go(func() { l.pass(far, c) })
+		l.wait.Go(func() { l.pass(c, far, false) })
+		l.wait.Go(func() { l.pass(far, c, true) })
 	}
 }
 
-// pass moves bytes from one end to the other until either is closed.
-func (l *Link) pass(from, to net.Conn) {
+// pass moves bytes from one end to the other until either is closed. Answers are
+// what the server says.
+func (l *Link) pass(from, to net.Conn, answers bool) {
 	defer func() {
 		_ = from.Close()
 		_ = to.Close()
@@ -119,13 +138,13 @@ func (l *Link) pass(from, to net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			l.held()
+			l.held(answers)
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			l.held()
+			l.held(answers)
 		}
 		if err != nil {
 			return
@@ -134,9 +153,12 @@ func (l *Link) pass(from, to net.Conn) {
 }
 
 // held waits while the link swallows.
-func (l *Link) held() {
+func (l *Link) held(answers bool) {
 	l.mu.Lock()
-	freed := l.freed
+	freed, heard := l.freed, l.heard
 	l.mu.Unlock()
 	<-freed
+	if answers {
+		<-heard
+	}
 }

@@ -14,8 +14,9 @@ const (
 	// maxConnections is over what the accounts allow one node each of 4,000.
 	maxConnections = 16384
 	// maxPending is how much the server keeps for a connection that does not read
-	// before it is cut off.
-	maxPending = 16 << 20
+	// before it is cut off. A thousand nodes that report at once send as much to one
+	// controller faster than it reads: 16 MiB were seen to cut it off.
+	maxPending = 64 << 20
 	// maxMemory bounds streams in memory. stead has none; consumers have little.
 	maxMemory = 64 << 20
 	// maxBatch is how many messages one atomic commit may have: what an apply may

@@ -57,7 +57,7 @@ var table = []row{
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
-	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger"},
+	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
 
 	{adapters, "host/systemd", "host/fault host/unit", ""},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
@@ -127,6 +127,7 @@ var outside = []foreign{
 	{"golang.org/x/sync", "host host/outbox host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
+	{"github.com/rogpeppe/go-internal/diff", "host/plan", ""},
 	{"github.com/stretchr/testify", "host/systemd/systemdtest mesh/meshtest", "*"},
 	{"github.com/google/go-cmp", "host/systemd/systemdtest", "*"},
 	{"go.uber.org/goleak", "", "*"},

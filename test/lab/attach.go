@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Attach plugs the node in, up or off: it gets an interface (eth0, eth1, …) with an address, and each node of the network gets the names of the
-// others in /etc/hosts. It stays attached, with the same address, for as long as node and network exist, through reboots and power cuts. A node
-// that is off is silent.
+// Attach plugs the node in, up or off: while it is up it has an interface (eth0, eth1, …) with an address, and each node of the network has the
+// names of the others in /etc/hosts. It stays attached, with the same address, for as long as node and network exist, through reboots and power
+// cuts. A node that is off is silent.
 func (w *Network) Attach(ctx context.Context, n *Node) error {
 	err := w.inLock(func(nodes, nets []state) error {
 		node := n.refresh()
@@ -17,14 +17,12 @@ func (w *Network) Attach(ctx context.Context, n *Node) error {
 		if err != nil {
 			return err
 		}
-		s := w.snapshot()
-		if err := s.plugIn(ctx, p, node); err != nil {
-			return err
+		if node.Init.alive() {
+			if err := w.snapshot().plugIn(ctx, p, node); err != nil {
+				return err
+			}
 		}
 		if err := w.update(func(s *state) { s.Net.Ports = append(s.Net.Ports, p) }); err != nil {
-			return err
-		}
-		if err := s.switchPort(ctx, p, node.Init.alive()); err != nil {
 			return err
 		}
 		return w.rewriteHosts()
@@ -36,9 +34,7 @@ func (w *Network) Attach(ctx context.Context, n *Node) error {
 func (w *Network) Detach(ctx context.Context, n *Node) error {
 	err := w.onPort(n, func(_ []state, i int) error {
 		s := w.snapshot()
-		if err := ip(ctx, s.netNS(), "link delete "+s.Net.Ports[i].name()); err != nil {
-			return err
-		}
+		s.pullOut(ctx, s.Net.Ports[i])
 		if err := w.update(func(s *state) { s.Net.Ports = slices.Delete(s.Net.Ports, i, i+1) }); err != nil {
 			return err
 		}
@@ -69,25 +65,17 @@ func (w *Network) Refuse(ctx context.Context, nodes ...*Node) error {
 func (w *Network) link(ctx context.Context, doing string, link Link, which []*Node) error {
 	for _, n := range which {
 		err := w.onPort(n, func(nodes []state, i int) error {
-			node := n.refresh()
 			if err := w.update(func(s *state) { s.Net.Ports[i].Link = link }); err != nil {
 				return err
 			}
-			s := w.snapshot()
-			if err := s.refuse(ctx, s.Net.Ports[i], node); err != nil {
+			s, node := w.snapshot(), n.refresh()
+			if !node.Init.alive() {
+				return nil
+			}
+			if err := s.setLink(ctx, s.Net.Ports[i], node); err != nil || link != Joined {
 				return err
 			}
-			if err := s.switchPort(ctx, s.Net.Ports[i], node.Init.alive()); err != nil || link != Joined {
-				return err
-			}
-			for _, o := range nodes {
-				if j := s.Net.find(o); j >= 0 {
-					if err := s.Net.Ports[j].forget(ctx, o); err != nil && o.Keeper.alive() {
-						return err
-					}
-				}
-			}
-			return nil
+			return s.forgetNeighbours(ctx, nodes)
 		})
 		if err != nil {
 			return w.fault(doing, n, err)
@@ -155,47 +143,69 @@ func (w *Network) newPort(node state, nodes, nets []state) (port, error) {
 
 func (p port) name() string { return fmt.Sprintf("p%d", p.Host) }
 
-func (s state) netNS() string { return fmt.Sprintf("/proc/%d/ns/net", s.Keeper.PID) }
+// netNS is the path of the namespace that a network is, or of that of a node that is up.
+func (s state) netNS() string {
+	if s.Net != nil {
+		return fmt.Sprintf("/proc/%d/ns/net", s.Keeper.PID)
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", s.Init.PID)
+}
 
-// plugIn makes the cable, with no light on it yet. Its hardware address follows from its address, so that who knew a node that had it before
-// reaches this one at once.
+// plugIn lays the cable to a node that is up. Its hardware address follows from its address, so that who knew a node that had it before reaches
+// this one at once.
 func (s state) plugIn(ctx context.Context, p port, node state) error {
-	_ = ip(ctx, s.netNS(), "link delete "+p.name()) // of a node that is no more, whose namespace goes in its own time
-	address := s.Net.address(p.Host)
+	s.pullOut(ctx, p) // that of a boot, or of a node, that is no more: its namespace goes in its own time
 	err := ip(ctx, s.netNS(),
 		fmt.Sprintf("link add %s type veth peer name %s netns %d address 02:00:0a:%02x:00:%02x",
-			p.name(), p.Interface, node.Keeper.PID, s.Net.Number, p.Host),
+			p.name(), p.Interface, node.Init.PID, s.Net.Number, p.Host),
 		fmt.Sprintf("link set %s master switch", p.name()))
 	if err == nil {
-		err = ip(ctx, node.netNS(), fmt.Sprintf("address add %s/24 dev %s", address, p.Interface), "link set "+p.Interface+" up", "link set lo up")
+		err = ip(ctx, node.netNS(), "link set lo up", // systemd does, a moment later
+			fmt.Sprintf("address add %s/24 dev %s", s.Net.address(p.Host), p.Interface), "link set "+p.Interface+" up")
+	}
+	if err == nil {
+		err = s.setLink(ctx, p, node)
 	}
 	if err != nil {
-		_ = ip(ctx, s.netNS(), "link delete "+p.name())
+		s.pullOut(ctx, p)
 	}
 	return err
 }
 
-// switchPort gives the cable light, or takes it away: there is some while the node has power and is not cut.
-func (s state) switchPort(ctx context.Context, p port, power bool) error {
-	to := "down"
-	if power && p.Link != Severed {
-		to = "up"
+// pullOut takes the cable away, at both ends; it does nothing when there is none.
+func (s state) pullOut(ctx context.Context, p port) {
+	_ = ip(ctx, s.netNS(), "link delete "+p.name())
+}
+
+// setLink gives the cable a carrier unless the node is cut, and makes every address of the network the node's own when it is refused: nobody
+// listens there, so its own kernel resets what it sends.
+func (s state) setLink(ctx context.Context, p port, node state) error {
+	route := fmt.Sprintf("local %s/24 dev lo table local", s.Net.address(0))
+	if p.Link == Refused {
+		if err := ip(ctx, node.netNS(), fmt.Sprintf("route replace %s src %s", route, s.Net.address(p.Host))); err != nil {
+			return err
+		}
+	} else {
+		_ = ip(ctx, node.netNS(), "route delete "+route) // there is one only when it was refused before
+	}
+	to := "up"
+	if p.Link == Severed {
+		to = "down"
 	}
 	return ip(ctx, s.netNS(), "link set "+p.name()+" "+to)
 }
 
-// forget lets the node forget which hardware addresses it knows, or asks for in vain, and what waits for the answer.
-func (p port) forget(ctx context.Context, node state) error {
-	return ip(ctx, node.netNS(), "neighbour flush dev "+p.Interface)
-}
-
-// refuse makes every address of the network the node's own, or no more: nobody listens there, so its own kernel resets what it sends.
-func (s state) refuse(ctx context.Context, p port, node state) error {
-	route := fmt.Sprintf("local %s/24 dev lo table local", s.Net.address(0))
-	if p.Link == Refused {
-		return ip(ctx, node.netNS(), fmt.Sprintf("route replace %s src %s", route, s.Net.address(p.Host)))
+// forgetNeighbours lets the nodes that are up forget which hardware addresses they know, or ask for in vain, and what waits for the answer.
+func (s state) forgetNeighbours(ctx context.Context, nodes []state) error {
+	for _, node := range nodes {
+		i := s.Net.find(node)
+		if i < 0 || !node.Init.alive() {
+			continue
+		}
+		if err := ip(ctx, node.netNS(), "neighbour flush dev "+s.Net.Ports[i].Interface); err != nil && node.Init.alive() {
+			return err
+		}
 	}
-	_ = ip(ctx, node.netNS(), "route delete "+route) // there is one only when it was refused before
 	return nil
 }
 

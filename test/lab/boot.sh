@@ -1,8 +1,11 @@
-# One boot of a lab node. It runs as PID 1 of new pid, uts and ipc namespaces, in the keeper's network namespace and in a copy of its mount
-# namespace, and becomes systemd.
-#   boot.sh ROOT      ROOT: where the disk is mounted
+# One boot of a lab node. It runs as PID 1 of new pid, uts, ipc and network namespaces, in a copy of the keeper's mount namespace, and becomes
+# systemd.
+#   boot.sh ROOT      ROOT: where the disk is mounted; it begins when its standard input ends
 set -eu
 root=$1
+
+while read -r _; do :; done
+exec < /dev/null
 
 mount -t proc proc "$root/proc"
 for p in sys sysrq-trigger; do

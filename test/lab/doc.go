@@ -36,8 +36,8 @@
 //
 // # How it is made
 //
-// Two processes make a node. The keeper is its hardware: a sleeping shell whose mount namespace holds the disk and whose network namespace
-// holds the interfaces. PID 1 is its run: it is started in copies of, or in, the keeper's namespaces, and every boot starts another. The
+// Two processes make a node. The keeper is its hardware: a sleeping shell whose mount namespace holds the disk. PID 1 is its run: it is started
+// in a copy of that, and every boot starts another, in a network namespace of its own, so that no connection of the boot before is left. The
 // disk is a tmpfs under an overlay and not a folder: an overlay takes no overlay as its upper, so a folder would not do in a container or in
 // another node; a folder below Root would be seen inside; and a tmpfs is gone with the keeper, whoever dies. The price: a sync costs nothing
 // there, so what a disk's sync costs cannot be measured in a node. What is mounted below Root is not seen inside.

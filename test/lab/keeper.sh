@@ -1,5 +1,5 @@
-# The keeper of a lab node: it makes the disk, and holds its mounts and the network namespace for as long as the node exists. Everything that it
-# mounts is seen in its own mount namespace only, so all of it is gone when it and the node's PID 1 are.
+# The keeper of a lab node: it makes the disk, and holds its mounts for as long as the node exists. Everything that it mounts is seen in its own
+# mount namespace only, so all of it is gone when it and the node's PID 1 are.
 #   keeper.sh STATE GROUP HOME keep|tied LOWER HOSTNAME MACHINE-ID        see hold.sh
 set -eu
 state=$1 lower=$5 hostname=$6 machine_id=$7

@@ -36,7 +36,7 @@ type port struct {
 type Link string
 
 const (
-	Joined  Link = "joined" // what is sent arrives
+	Joined  Link = "joined"  // what is sent arrives
 	Severed Link = "cut"     // what is sent vanishes, both ways
 	Refused Link = "refused" // what the node sends is answered by a reset, at once; what is sent to it vanishes
 )

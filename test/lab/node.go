@@ -64,11 +64,7 @@ func (n *Node) make(ctx context.Context, networks []*Network) error {
 			return err
 		}
 	}
-	flags := []string{"--mount", "--propagation", "private"}
-	if !n.state.ShareNet {
-		flags = append(flags, "--net")
-	}
-	if err := n.startKeeper(ctx, flags, "keeper.sh", n.state.Root, n.state.Hostname, random(16)); err != nil {
+	if err := n.startKeeper(ctx, []string{"--mount", "--propagation", "private"}, "keeper.sh", n.state.Root, n.state.Hostname, random(16)); err != nil {
 		return fmt.Errorf("make the disk: %w", err)
 	}
 	for _, w := range networks {
@@ -125,7 +121,7 @@ func (n *Node) PID() int {
 	return s.Init.PID
 }
 
-// NetNS is the path of the node's network namespace, which outlives its reboots.
+// NetNS is the path of the network namespace of a node that is up. Each boot has another.
 func (n *Node) NetNS() string { return n.snapshot().netNS() }
 
 func random(bytes int) string {

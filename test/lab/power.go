@@ -59,7 +59,7 @@ func (n *Node) PowerCut(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := n.goSilent(ctx); err != nil {
+	if err := n.unplug(ctx); err != nil {
 		return err
 	}
 	return n.settle(ctx)
@@ -100,8 +100,7 @@ func (n *Node) WaitOff(ctx context.Context) error {
 			return fmt.Errorf("wait until lab node %q is off: %w", n.Name(), err)
 		}
 	}
-	_, err := n.light(ctx, false)
-	return err
+	return n.unplug(ctx)
 }
 
 func (n *Node) shutdown(ctx context.Context, order syscall.Signal) error {
@@ -140,10 +139,7 @@ func (n *Node) powerOn(ctx context.Context) error {
 	if err := mkdir(s.Group.run()); err != nil {
 		return err
 	}
-	if err := n.goLoud(ctx); err != nil {
-		return err
-	}
-	if err := n.startInit(s); err != nil {
+	if err := n.startInit(ctx, s); err != nil {
 		return fmt.Errorf("switch on lab node %q: %w", s.Name, err)
 	}
 	if err := n.waitUp(ctx); err != nil {
@@ -153,24 +149,34 @@ func (n *Node) powerOn(ctx context.Context) error {
 }
 
 // startInit starts PID 1. Its pid, uts and ipc namespaces come with the clone, so that its id here is our child's; the cgroup namespace must
-// follow from within the cgroup that is to be its root.
-func (n *Node) startInit(s state) error {
+// follow from within the cgroup that is to be its root. Its network namespace is new with each boot, and has all its cables before systemd begins.
+func (n *Node) startInit(ctx context.Context, s state) error {
 	logs, err := os.OpenFile(n.dir.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer logs.Close()
-	ns := func(kind string) string { return fmt.Sprintf("--%s=/proc/%d/ns/%[1]s", kind, s.Keeper.PID) }
-	cmd := exec.Command("nsenter", strings.Replace(ns("mnt"), "--mnt", "--mount", 1), ns("net"), "--",
-		"unshare", "--mount", "--cgroup", "--propagation", "private", "--", "bash", n.dir.file("boot.sh"), n.dir.file("root"))
+	args := []string{fmt.Sprintf("--mount=/proc/%d/ns/mnt", s.Keeper.PID), "--", "unshare", "--mount", "--cgroup", "--propagation", "private"}
+	if !s.ShareNet {
+		args = append(args, "--net")
+	}
+	cmd := exec.Command("nsenter", append(args, "--", "bash", n.dir.file("boot.sh"), n.dir.file("root"))...)
 	cmd.Stdout, cmd.Stderr = logs, logs
+	plugged, err := cmd.StdinPipe() // boot.sh waits for its end
+	if err != nil {
+		return err
+	}
+	defer plugged.Close()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC}
 	if err := startIn(s.Group.run(), cmd); err != nil {
 		return err
 	}
 	init := running(cmd.Process.Pid)
 	go cmd.Wait() // reaps it, whenever it ends
-	return n.update(func(s *state) { s.Init, s.Boots = init, s.Boots+1 })
+	if err := n.update(func(s *state) { s.Init, s.Boots = init, s.Boots+1 }); err != nil || s.ShareNet {
+		return err
+	}
+	return n.plug(ctx)
 }
 
 // waitUp waits until PID 1 is systemd and says that its start is over.

@@ -1,5 +1,7 @@
 // Package system tests the host as a whole: the program of this tree, started by
-// its own unit file on a real systemd in a lab node, and judged from outside.
+// its own unit file on a real systemd in a lab node, and judged from outside. The
+// files mesh_*_test.go do so with a mesh: a controller, nodes on a network that can
+// be cut, and an operator's commands.
 //
 // Each test boots its own node, and each file is named for what it shows. A test
 // declares by writing files, as an operator does, and believes what systemd, the
@@ -13,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +30,8 @@ const (
 	folder  = "/etc/stead/declarations"
 	etc     = "/etc/systemd/system"
 	service = "stead-host.service"
+	// controllerService is that of the controller.
+	controllerService = "stead-controller.service"
 	// patience is when a wait is given up; a loaded machine is slow.
 	patience = 60 * time.Second
 )
@@ -65,17 +70,30 @@ func install(t *testing.T) *machine {
 func installOn(t *testing.T, hostname string) *machine {
 	t.Helper()
 	t.Parallel()
-	m := &machine{Node: lab.Start(t, lab.Options{Hostname: hostname}), t: t, files: map[string]string{}, generations: map[string]uint64{}}
-	m.InstallStead(t)
-	require.NoError(t, m.CopyIn("../../host/stead-host.service", "/usr/local/lib/systemd/system/"+service))
+	m := bring(t, hostname)
 	m.Run(t, "mkdir", "-p", folder)
+	return m
+}
+
+// bring boots a node, on these networks, with the program and its unit files,
+// none of which runs yet.
+func bring(t *testing.T, hostname string, networks ...*lab.Network) *machine {
+	t.Helper()
+	m := &machine{Node: lab.Start(t, lab.Options{Hostname: hostname, Networks: networks}), t: t,
+		files: map[string]string{}, generations: map[string]uint64{}}
+	m.InstallStead(t)
+	for _, file := range []string{"host/" + service, "controller/" + controllerService} {
+		require.NoError(t, m.CopyIn("../../"+file, "/usr/local/lib/systemd/system/"+path.Base(file)))
+	}
 	m.Run(t, "systemctl", "daemon-reload")
 	t.Cleanup(func() {
 		if t.Failed() {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			out, err := m.Exec(ctx, "stead", "host", "status", "-o", "wide")
-			t.Logf("the host says (%v):\n%s%s", err, out.Stdout, out.Stderr)
+			t.Logf("the host of %s says (%v):\n%s%s", hostname, err, out.Stdout, out.Stderr)
+			log, err := m.Journal(ctx, "--output=cat", "--lines=80", "--unit=stead-*")
+			t.Logf("stead logged on %s (%v):\n%s", hostname, err, log)
 		}
 	})
 	return m
@@ -145,9 +163,15 @@ func (m *machine) link(file string) string {
 // hostPID is the id, outside the node, of the host's process.
 func (m *machine) hostPID() int {
 	m.t.Helper()
-	inside, err := strconv.Atoi(m.prop(service, "MainPID"))
+	return m.pidOf(service)
+}
+
+// pidOf is the id, outside the node, of the process of a service.
+func (m *machine) pidOf(unit string) int {
+	m.t.Helper()
+	inside, err := strconv.Atoi(m.prop(unit, "MainPID"))
 	require.NoError(m.t, err)
-	require.NotZero(m.t, inside, "the host does not run")
+	require.NotZero(m.t, inside, "%s does not run", unit)
 	return m.outside(inside)
 }
 

@@ -104,7 +104,9 @@ func (s *simulation) background(f func(context.Context) error) (stop func()) {
 	stop = func() {
 		once.Do(func() {
 			cancel()
-			require.NoError(s.t, <-ended)
+			if err := <-ended; err != nil {
+				s.t.Errorf("it ended: %v", err) // and the test goes on to its end
+			}
 		})
 	}
 	s.t.Cleanup(stop)

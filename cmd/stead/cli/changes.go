@@ -132,7 +132,11 @@ func (r refusal) complain(out io.Writer) {
 		to.conflicts(r.reply.Conflicts, r.kept)
 	}
 	if r.reply.Sure != "" {
-		fmt.Fprintf(out, "error: %s; %s\nhint: the same command with --yes does it\n", r.reply.Sure, r.kept)
+		fmt.Fprintf(out, "error: this takes much away, %s\n", r.kept)
+		for line := range strings.Lines(r.reply.Sure) {
+			fmt.Fprintf(out, "  %s\n", strings.TrimSpace(line))
+		}
+		fmt.Fprintln(out, "hint: the same command with --yes does it")
 	}
 }
 
@@ -196,8 +200,8 @@ func (w screen) unplanned(of map[string]string) {
 }
 
 // unknown is the error of a name that the mesh does not know.
-func unknown(op, what, name, closest, command string) error {
-	f := fault.New(fault.NotFound, op, "", fmt.Errorf("no %s is called %q", what, name))
+func unknown(what, name, closest, command string) *fault.Error {
+	f := fault.New(fault.NotFound, "", "", fmt.Errorf("no %s is called %q", what, name))
 	if closest != "" {
 		return f.WithHint("did you mean " + closest + "? " + command + " " + closest)
 	}

@@ -160,11 +160,11 @@ func missing(q wire.GetRequest, reply wire.GetReply) error {
 	if slices.Contains(q.Nodes, name) && !slices.Contains(q.Names, name) {
 		what = "node"
 	}
-	err := unknown("get "+q.Kind, what, name, reply.Closest[name], "stead get "+q.Kind)
+	f := unknown(what, name, reply.Closest[name], "stead get "+q.Kind)
 	if len(reply.Missing) > 1 {
-		return fault.New(fault.NotFound, "get "+q.Kind, "", fmt.Errorf("not known: %s", some(reply.Missing))).WithHint(err.(*fault.Error).Hint)
+		return fault.New(fault.NotFound, "", "", fmt.Errorf("not known: %s", some(reply.Missing))).WithHint(f.Hint)
 	}
-	return err
+	return f
 }
 
 // distrust is the error of mesh state that is not what controllers wrote.

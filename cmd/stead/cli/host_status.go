@@ -34,7 +34,8 @@ func newHostStatus(all Options) *cobra.Command {
 			"With --wait it answers when all has been converged for a second, and when TIME\n" +
 			"is over at the latest.\n\n" +
 			"The exit code is 0 when everything named is converged, and 3 when something is\n" +
-			"not or the folder of declarations could not be taken over.",
+			"not, or the folder of declarations could not be taken over, or the mesh is out\n" +
+			"of reach or was refused.",
 		Example: "  stead host status\n  stead host status web backup.timer\n  stead host status --wait 2m\n  stead host status -o json",
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.output != "" && !slices.Contains(formats(), o.output) {
@@ -119,7 +120,8 @@ func judge(st host.Status) error {
 	return errNotWanted
 }
 
-// wanted reports whether the folder was taken over and all of st is converged.
+// wanted reports whether the folder, or what the mesh declares, was taken over and
+// all of st is converged.
 func wanted(st host.Status) bool {
 	return st.Source.Trouble == "" && !st.Source.Taking && len(st.Source.Leaving) == 0 && !st.Source.Read.IsZero() &&
 		!slices.ContainsFunc(st.Reports, func(r *report.Report) bool { return r.Outcome != report.Converged })

@@ -80,6 +80,9 @@ func stands(nodes int, outcomes map[report.Outcome]int) string {
 	if nodes > 0 && a.done() {
 		return "converged"
 	}
+	if nodes == 0 {
+		return "on no node"
+	}
 	return a.String()
 }
 

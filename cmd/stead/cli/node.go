@@ -84,7 +84,7 @@ func (r *reach) settle(ctx context.Context, c *cobra.Command, l *link, s setting
 func (w screen) settled(s setting, r wire.ChangeReply) {
 	now := ""
 	if r.Node != nil {
-		now = strings.Join(known(strings.Join(settings(*r.Node), ", "), prefixed("account ", r.Node.Account), prefixed("linger ", r.Node.Linger)), ", ")
+		now = strings.Join(known(append(settings(*r.Node), ruled(*r.Node)...)...), ", ")
 	}
 	if s.q.Remove {
 		now = fmt.Sprintf("revision %d", r.Revision)
@@ -103,6 +103,18 @@ func (w screen) settled(s setting, r wire.ChangeReply) {
 		rows = append(rows[:manyAlike:manyAlike], []string{fmt.Sprintf("… and %s", count(more, "more declaration"))})
 	}
 	table(w, "  ", nil, rows)
+}
+
+// ruled are the settings of a node that are not as they are by themselves.
+func ruled(n wire.Node) []string {
+	var parts []string
+	if n.Account != "" {
+		parts = append(parts, "account "+n.Account)
+	}
+	if n.Linger != "" && n.Linger != lingers()[0] {
+		parts = append(parts, "linger "+n.Linger)
+	}
+	return parts
 }
 
 // atLeast wants a node and so many arguments more, which what names.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,36 +19,93 @@ const (
 	reasonLeast = 24
 )
 
-// source says what is the matter with the folder of declarations, if anything is.
+// source says what is the matter with the folder of declarations or the mesh, if
+// anything is.
 func (w screen) source(s host.Source) {
-	line := func(label, text string) { fmt.Fprintf(w, "%-10s %s\n", label, text) }
+	said := false
+	line := func(label, text string) {
+		said = true
+		fmt.Fprintf(w, "%-10s %s\n", label, text)
+	}
 	if s.Trouble != "" {
-		line("folder", s.Folder)
+		line(from(s))
 		line("trouble", s.Trouble)
 		for _, p := range s.Problems {
 			line("", p)
 		}
-		if s.Accepted.IsZero() {
-			line("in force", "nothing: no reading was accepted yet")
-		} else {
-			line("in force", "what was accepted at "+w.when(s.Accepted))
-		}
+		line("in force", w.inForce(s))
+	}
+	if len(s.Kept) > 0 {
+		line("kept", some(s.Kept))
+		line("", keptBecause(s))
 	}
 	for _, text := range s.Warnings {
 		line("warning", text)
 	}
-	if s.Trouble != "" || len(s.Warnings) > 0 {
+	if said {
 		fmt.Fprintln(w)
 	}
 }
 
+// from names where the declarations come from.
+func from(s host.Source) (label, text string) {
+	if s.Mesh == nil {
+		return "folder", s.Folder
+	}
+	return "mesh", cmp.Or(s.Mesh.Mesh, "by the credentials in "+s.Mesh.Credentials)
+}
+
+func (w screen) inForce(s host.Source) string {
+	switch {
+	case !s.Accepted.IsZero():
+		return "what was accepted at " + w.when(s.Accepted)
+	case s.Mesh == nil:
+		return "nothing: no reading was accepted yet"
+	case len(s.Kept) > 0:
+		return "what is kept of before: nothing of the mesh was accepted yet"
+	}
+	return "nothing: nothing of the mesh was accepted yet"
+}
+
+// keptBecause says what the names that are kept are, and the cure.
+func keptBecause(s host.Source) string {
+	if s.Mesh == nil {
+		return "a mesh declared them, and the folder does not: to have them withdrawn, declare them in it, and take them out again"
+	}
+	return "in force, and not of this epoch of the mesh: declare them again, or: stead withdraw NAME"
+}
+
+// membership is one line on how it stands with the mesh.
+func (w screen) membership(m host.Membership) {
+	text := "no connection to the mesh"
+	if m.Connected {
+		text = "connected to the mesh"
+	}
+	if !m.Since.IsZero() {
+		text += " since " + w.when(m.Since)
+	}
+	if m.Revision > 0 {
+		text += fmt.Sprintf(", revision %d in force", m.Revision)
+	}
+	if m.Events > 0 {
+		text += ", " + count(m.Events, "event") + " to be sent"
+	}
+	fmt.Fprintln(w, text)
+}
+
 // overview is one line for each declaration, and one for all.
 func (w screen) overview(st host.Status, wide bool) {
+	if m := st.Source.Mesh; m != nil {
+		defer w.membership(*m)
+	}
 	if len(st.Reports) == 0 {
-		if st.Source.Read.IsZero() {
-			fmt.Fprintf(w, "%s has not been read yet\n", st.Source.Folder)
-		} else {
+		switch {
+		case !st.Source.Read.IsZero():
 			fmt.Fprintln(w, "nothing is declared on this machine")
+		case st.Source.Mesh != nil:
+			fmt.Fprintln(w, "no controller has answered yet")
+		default:
+			fmt.Fprintf(w, "%s has not been read yet\n", st.Source.Folder)
 		}
 		return
 	}
@@ -65,7 +123,8 @@ func (w screen) overview(st host.Status, wide bool) {
 	table(w, "", head, rows)
 	fmt.Fprintln(w, tally(st.Reports))
 	if st.Source.Taking {
-		fmt.Fprintln(w, "the folder was changed, and is being taken over")
+		label, _ := from(st.Source)
+		fmt.Fprintf(w, "the %s was changed, and is being taken over\n", label)
 	}
 	if gone := st.Source.Leaving; len(gone) > 0 {
 		fmt.Fprintf(w, "gone from the folder, and about to be withdrawn: %s\n", some(gone))

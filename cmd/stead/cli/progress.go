@@ -32,6 +32,7 @@ type advance struct {
 	unheard  int // nodes that did not report on it yet
 	leaving  int // nodes that still have it, and are not to
 	silent   []string
+	declared bool // one of them is declared at all
 }
 
 func advanceOf(all []wire.ProgressOfName) advance {
@@ -39,6 +40,7 @@ func advanceOf(all []wire.ProgressOfName) advance {
 	for _, p := range all {
 		a.nodes += p.Nodes
 		a.leaving += p.Leaving
+		a.declared = a.declared || p.Generation > 0 || p.Nodes > 0
 		heard := 0
 		for o, n := range p.Outcomes {
 			a.outcomes[o] += n
@@ -79,8 +81,10 @@ func (a advance) String() string {
 		parts = append(parts, fmt.Sprintf("%d still to give up", a.leaving))
 	}
 	switch {
-	case a.nodes == 0 && len(parts) == 0:
+	case a.nodes == 0 && len(parts) == 0 && a.declared:
 		return "on no node"
+	case a.nodes == 0 && len(parts) == 0:
+		return "given up everywhere"
 	case a.nodes == 0:
 		return strings.Join(parts, ", ")
 	case len(parts) == 0:
@@ -103,6 +107,7 @@ func (w screen) bars(all []wire.ProgressOfName) []string {
 	for _, p := range shown {
 		rows = append(rows, w.bar(p))
 	}
+	rows = withoutEmpty(rows)
 	wide := widths(rows)
 	lines := make([]string, 0, len(rows)+1)
 	for _, row := range rows {

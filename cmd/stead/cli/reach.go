@@ -163,7 +163,7 @@ func (l *link) explain(op string, err error) error {
 	case err == nil || fault.HintOf(err) != "":
 		return err
 	case fault.Is(err, fault.Denied) && role == identity.Viewer:
-		return fault.New(fault.Denied, op, "", fmt.Errorf("%s is a viewer's, and viewers change nothing", nameOf(l.at))).
+		return fault.New(fault.Denied, op, "", fmt.Errorf("%s is a viewer's, and viewers neither change anything nor are shown content", nameOf(l.at))).
 			WithHint("stead context list shows the others; --context NAME takes one")
 	case fault.Is(err, fault.Denied):
 		return fault.New(fault.Denied, op, "", fmt.Errorf("%s may not: %w", nameOf(l.at), rootCause(err)))

@@ -19,8 +19,12 @@ const reference = "../../../docs/commands.md"
 func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Commands\n\nWritten from the command tree itself; a test compares the two. Every command takes `--help`, answers on standard output, and\n" +
-		"says all else on standard error. Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 something is not as declared.\n")
-	for _, c := range newRoot(Options{}).Commands() {
+		"says all else on standard error. Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 something is not as declared, 4 some nodes\n" +
+		"did not answer.\n\nCommands that ask the mesh take besides:\n\n| flag | meaning | default |\n| --- | --- | --- |\n")
+	root := newRoot(Options{})
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { b.WriteString(flagRow(f)) })
+	b.WriteString("\nThe environment variable `" + contextVariable + "` names a context where `--context` does not.\n")
+	for _, c := range root.Commands() {
 		document(&b, c)
 	}
 	if flag.Lookup("update").Value.String() == "true" {

@@ -238,7 +238,7 @@ func TestScreenOfEvents(t *testing.T) {
 }
 
 func TestScreenOfASetting(t *testing.T) {
-	node := wire.Node{Name: "web1", Labels: map[string]string{"role": "web", "zone": "b"}, Account: "opal", Linger: "auto"}
+	node := wire.Node{Name: "web1", Labels: map[string]string{"role": "web", "zone": "b"}, Account: "opal", Linger: "on"}
 	golden(t, "labelled", 0, func(w screen) {
 		w.settled(setting{done: "labelled", q: wire.SettingsRequest{Node: "web1"}}, wire.ChangeReply{Node: &node, Revision: 420, Changes: []wire.Change{
 			{Name: "web", Unit: "web.service", Gains: 1}, {Name: "backup", Unit: "backup.timer", Loses: 1},

@@ -40,7 +40,7 @@ func stead(err error) int {
 		os.Stderr.WriteString("stand-in: " + err.Error() + "\n")
 		return 99
 	}
-	o := cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: "1.2.3"}
+	o := cli.Options{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: "1.2.3", Env: os.Getenv}
 	if at, err := time.Parse(time.RFC3339, os.Getenv("NOW")); err == nil {
 		o.Now = func() time.Time { return at }
 	}
@@ -74,10 +74,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("NOW", "2026-03-01T12:00:00Z")
 			// stead-user must get through to its files.
-			return errors.Join(os.Chmod(filepath.Dir(e.WorkDir), 0o755), os.Chmod(e.WorkDir, 0o755))
+			return errors.Join(newWorld(e), os.Chmod(filepath.Dir(e.WorkDir), 0o755), os.Chmod(e.WorkDir, 0o755))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "put": put, "repeat": repeat, "hold": hold, "serve": serve,
+			"mesh": meshCommand, "mint": mint, "node": node, "mkfifo": mkfifo,
 		},
 	})
 }
@@ -118,6 +119,11 @@ func repeat(ts *testscript.TestScript, _ bool, args []string) {
 		b.WriteString(strings.ReplaceAll(text, "#", strconv.Itoa(i+1)))
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o644))
+}
+
+// mkfifo FILE makes a named pipe.
+func mkfifo(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(syscall.Mkfifo(ts.MkAbs(args[0]), 0o644))
 }
 
 // hold FILE keeps a file open for writing, as an editor does in mid-write, until

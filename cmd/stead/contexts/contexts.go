@@ -198,7 +198,7 @@ func (s *Store) Add(ctx context.Context, name string, c identity.Credentials) (C
 		old, err := identity.ReadCredentials(added.Path)
 		switch {
 		case err == nil && (old.Mesh != c.Mesh || old.Role != c.Role || old.Name != c.Name):
-			return fault.New(fault.Conflict, "add context", name, fmt.Errorf("it is %s %s of another mesh or user", old.Role, old.Name)).
+			return fault.New(fault.Conflict, "add context", name, fmt.Errorf("it is that of %s %s in mesh %s", old.Role, old.Name, old.Mesh)).
 				WithHint("stead context remove " + name + ", or take another name")
 		case err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Invalid):
 			return err

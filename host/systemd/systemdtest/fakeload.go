@@ -188,10 +188,26 @@ func (f *Fake) read(n unit.Name) definition {
 	return d
 }
 
+// aliases are the links that give a unit another name, sorted.
+func (f *Fake) aliases(n unit.Name) []string {
+	var all []string
+	for _, dir := range f.opts.Dirs {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			a, err := unit.ParseName(e.Name())
+			if err == nil && e.Type()&fs.ModeSymlink != 0 && a != n && f.primary(a) == n && !slices.Contains(all, e.Name()) {
+				all = append(all, e.Name())
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // dropIns lists the drop-ins of n in the order in which they are read: by file
 // name, of two with the same name the one in the folder that wins.
 func (f *Fake) dropIns(n unit.Name) []string {
-	folders := []string{string(n)}
+	folders := append([]string{string(n)}, f.aliases(n)...)
 	if n.IsInstance() {
 		folders = append(folders, string(n.Template()))
 	}

@@ -54,6 +54,10 @@ func becomesAlias(k *kit) {
 	require.Equal(k.t, unit.Loaded, got.Load)
 	require.Equal(k.t, k.Dir+"/ct-real.service", got.Fragment)
 
+	k.write("ct-nick.service.d/a.conf", "[Unit]\nDescription=by its other name\n")
+	k.reload()
+	require.Equal(k.t, []string{k.Dir + "/ct-nick.service.d/a.conf"}, k.observe("ct-real.service")[0].DropIns)
+
 	k.refer("ct-real.service")
 	require.NoError(k.t, os.Remove(filepath.Join(k.Dir, "ct-real.service")))
 	k.write("ct-nick.service", sleeper)

@@ -1,0 +1,31 @@
+package host
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/mesh/identity"
+)
+
+// Hints come on a connection of their own. What it did not bring while it was
+// broken is asked for when it is back, also where the other one lived on.
+func TestAHintThatWasLostIsMadeUpForWhenTheListenerIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.credentials("web1")
+	hints := w.mesh.Way()
+	require.NoError(t, identity.WriteCredentials(filepath.Join(w.path("credentials"), listenerFile),
+		w.mesh.Credentials(identity.Listener, "web1", hints)))
+	w.start()
+	w.declare(sleeper(t, "web", 1))
+	w.converged("web", 1)
+	dialed := w.way.Dialed()
+
+	hints.Swallow(true)
+	w.declare(sleeper(t, "web", 2))
+	hints.Kill()
+	hints.Swallow(false)
+	w.converged("web", 2)
+	require.Equal(t, dialed, w.way.Dialed(), "the other connection was made anew")
+}
