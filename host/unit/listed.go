@@ -1,0 +1,89 @@
+package unit
+
+import "time"
+
+// Filter chooses among units or unit files, as systemctl's list-units and
+// list-unit-files do. An empty list leaves nothing out.
+type Filter struct {
+	Patterns []string // globs over primary names (of files: over file names), one of which must match whole
+	States   []string // of units: load, active or sub states; of files: enablement states
+	Types    []string // "service", "timer", …
+	// All lists, of units, also those that are inactive without a job, and the
+	// further names of a device. States lists the former by itself.
+	All bool
+}
+
+// Listed is one unit in a list of them.
+type Listed struct {
+	Name        Name // primary
+	Description string
+	Load        LoadState
+	Active      ActiveState
+	Sub         string
+	Following   Name // the unit whose state this one has, "" for most
+	Job         Job
+}
+
+// ListedFile is one unit file, template or link to one in the search path.
+type ListedFile struct {
+	Name   Name
+	Path   string
+	State  string // enabled, disabled, static, masked, alias, generated, …
+	Preset string // enabled, disabled or ignored; "" where State leaves no choice, as systemctl has it
+}
+
+// The keys of Details.Unset.
+const (
+	FigureSince      = "since"
+	FigureMainPID    = "main_pid"
+	FigureMemory     = "memory"
+	FigureCPU        = "cpu"
+	FigureTasks      = "tasks"
+	FigureRestarts   = "restarts"
+	FigureExitStatus = "exit_status"
+)
+
+// Details is all that is told of one unit at one moment. A figure that systemd
+// does not have is nil, and Unset says why under its key.
+type Details struct {
+	ID          Name   // primary name
+	Names       []Name // all of them, sorted
+	Description string
+	Documents   []string
+	Load        LoadState
+	LoadError   string // systemd's words on a definition that it could not load
+	Active      ActiveState
+	Sub         string
+	Enablement  string // UnitFileState; "" for a unit without a file
+	Preset      string // UnitFilePreset; "" for a unit without a file
+	Fragment    string
+	DropIns     []string // in the order in which they were read
+	NeedReload  bool     // as systemd has it, which proves nothing when false
+	Invocation  string   // InvocationID in hex; "" for none
+	Job         Job
+	Triggers    []Name // sorted
+	TriggeredBy []Name // sorted
+	Unmet       []Condition
+
+	Result     string     // of the types that have one
+	ExitCode   string     // exited, killed or dumped; "" when no main process has ended
+	ExitStatus *int       // exit status, or the signal's number
+	Since      *time.Time // when it came into its active state, as systemctl status has it
+	MainPID    *uint32
+	Memory     *uint64 // bytes
+	CPU        *uint64 // nanoseconds
+	Tasks      *uint64
+	Restarts   *uint32 // automatic ones
+
+	Unset map[string]string // figure → why it is nil
+}
+
+// LinkMade is a symbolic link that was made.
+type LinkMade struct{ Path, To string }
+
+// Linking is what enabling or disabling units changed on disk.
+type Linking struct {
+	Made      []LinkMade
+	Removed   []string
+	NoInstall bool // no [Install] section of theirs asks for anything
+}
