@@ -3,8 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +57,7 @@ func newNodeCredentials(i *issue) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := mintNode(mesh, urls, args[0], dir); err != nil {
+			if err := mintNode(mesh, elsewhere(urls), args[0], dir); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of node %s are in %s\n"+
@@ -124,6 +127,19 @@ func (i issue) open() (*identity.Mesh, []string, error) {
 		}
 	}
 	return mesh, urls, nil
+}
+
+// elsewhere leaves out addresses that are another machine's own there, unless
+// there are no others.
+func elsewhere(urls []string) []string {
+	far := slices.DeleteFunc(slices.Clone(urls), func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+	})
+	if len(far) == 0 {
+		return urls
+	}
+	return far
 }
 
 // mintNode makes a folder with the credentials of all parts of a node.
