@@ -63,13 +63,7 @@ type request struct {
 // change judges a request on the newest state, again when somebody else was
 // first, and commits what was decided.
 func (d *desk) change(ctx context.Context, caller identity.Caller, r request) (wire.ChangeReply, error) {
-	select {
-	case d.large <- struct{}{}:
-	case <-ctx.Done():
-		return wire.ChangeReply{}, context.Cause(ctx)
-	}
 	decision, before, after, err := d.decide(ctx, caller, r)
-	<-d.large
 	if err != nil {
 		return wire.ChangeReply{}, err
 	}
@@ -90,6 +84,12 @@ func held(r wire.ChangeReply) bool {
 }
 
 func (d *desk) decide(ctx context.Context, caller identity.Caller, r request) (decision admit.Decision, before, after *assign.State, err error) {
+	select {
+	case d.large <- struct{}{}:
+		defer func() { <-d.large }()
+	case <-ctx.Done():
+		return decision, nil, nil, context.Cause(ctx)
+	}
 	judge := func(st *assign.State) ([]state.Change, error) {
 		if err := sound(st.Unsound); err != nil {
 			return nil, err

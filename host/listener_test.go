@@ -22,7 +22,11 @@ func TestAHintThatWasLostIsMadeUpForWhenTheListenerIsBack(t *testing.T) {
 	w.converged("web", 1)
 	dialed := w.way.Dialed()
 
+	hints.Kill()
 	hints.Swallow(true)
+	w.eventually(func() bool { return len(w.host.Status().Source.Warnings) == 1 }, "that hints do not come is not said")
+	require.Contains(t, w.host.Status().Source.Warnings[0], "half a minute late")
+	require.Empty(t, w.host.Status().Source.Trouble)
 	w.declare(sleeper(t, "web", 2))
 	hints.Kill()
 	hints.Swallow(false)

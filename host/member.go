@@ -50,6 +50,7 @@ type member struct {
 	first    chan struct{} // closed when the loop has the first set
 
 	mu      sync.Mutex // guards what follows
+	down    *mesh.Conn // on which hints and questions come; nil without credentials
 	removed string
 	note    string // on the spool
 }
@@ -209,8 +210,8 @@ func (m *member) with(ctx context.Context, p *pair) error {
 	if err != nil {
 		return err
 	}
-	m.link.use(up, node)
-	defer m.link.use(nil, node)
+	m.use(up, down, node)
+	defer m.use(nil, nil, node)
 	ctx, replaced := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { defer replaced(); m.wallet.next(ctx, p); return nil })
@@ -222,6 +223,14 @@ func (m *member) with(ctx context.Context, p *pair) error {
 		return down.Listen(ctx, subject.ForNode(node, subject.Changed), []identity.Account{identity.CTL}, m.hint)
 	})
 	return group.Wait()
+}
+
+// use makes these the connections of the moment.
+func (m *member) use(up, down *mesh.Conn, node subject.Node) {
+	m.mu.Lock()
+	m.down = down
+	m.mu.Unlock()
+	m.link.use(up, node)
 }
 
 func (m *member) dial(ctx context.Context, c identity.Credentials) (*mesh.Conn, error) {
@@ -281,6 +290,11 @@ func (m *member) status() Source {
 	}
 	if m.note != "" {
 		out.Warnings = append(out.Warnings, m.note)
+	}
+	if m.down != nil && connected {
+		if st := m.down.State(); !st.Connected && st.Err != nil {
+			out.Warnings = append(out.Warnings, "changes are noticed up to half a minute late, and dry runs are not answered: "+st.Err.Error())
+		}
 	}
 	switch {
 	case src.Trouble != "":

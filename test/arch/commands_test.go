@@ -3,6 +3,7 @@ package arch
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,23 +13,37 @@ import (
 type maker struct {
 	word     string          // the first word of its Use:
 	makers   []string        // the functions whose commands it adds
-	literals map[string]bool // all texts in it, its flags' names among them
+	literals map[string]bool // all texts in it and in what gives it flags, its flags' names among them
+	calls    []string        // the functions and methods that it calls
+	persists bool            // its flags are also those of the commands below it
+	gives    bool            // it gives a command flags
 }
 
 // commands reads cmd/stead/cli: every function that fills in Use: of a command,
 // by its name. They are read and not called, so that the rules can be run while
 // the program does not compile.
 func commands(t *tree) map[string]maker {
-	all := map[string]maker{}
+	all, helpers := map[string]maker{}, map[string]maker{}
 	for _, f := range t.goFiles() {
 		if f.isTest() || !strings.HasPrefix(f.path, "cmd/stead/cli/") {
 			continue
 		}
 		for _, d := range f.syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-				if c := commandOf(fn); c.word != "" {
+				switch c := commandOf(fn); {
+				case c.word != "":
 					all[fn.Name.Name] = c
+				case c.gives:
+					helpers[fn.Name.Name] = c
 				}
+			}
+		}
+	}
+	for _, c := range all {
+		for _, name := range c.calls {
+			maps.Copy(c.literals, helpers[name].literals)
+			for _, deeper := range helpers[name].calls {
+				maps.Copy(c.literals, helpers[deeper].literals)
 			}
 		}
 	}
@@ -37,6 +52,13 @@ func commands(t *tree) map[string]maker {
 
 func commandOf(fn *ast.FuncDecl) maker {
 	c := maker{literals: map[string]bool{}}
+	for _, p := range fn.Type.Params.List {
+		star, _ := p.Type.(*ast.StarExpr)
+		if star != nil {
+			sel, _ := star.X.(*ast.SelectorExpr)
+			c.gives = c.gives || sel != nil && sel.Sel.Name == "FlagSet"
+		}
+	}
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.KeyValueExpr:
@@ -47,6 +69,14 @@ func commandOf(fn *ast.FuncDecl) maker {
 		case *ast.BasicLit:
 			c.literals[text(n)] = true
 		case *ast.CallExpr:
+			switch f := n.Fun.(type) {
+			case *ast.Ident:
+				c.calls = append(c.calls, f.Name)
+			case *ast.SelectorExpr:
+				c.calls = append(c.calls, f.Sel.Name)
+				c.persists = c.persists || f.Sel.Name == "PersistentFlags"
+				c.gives = c.gives || f.Sel.Name == "Flags"
+			}
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "AddCommand" {
 				for _, arg := range n.Args {
 					if call, ok := arg.(*ast.CallExpr); ok {
@@ -93,10 +123,11 @@ func unknownPath(t *tree, args []string) string {
 		}
 	}
 	path, flags, leaf := []string{"stead"}, at.literals, false
+	inherited := map[string]bool{}
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") {
 			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if name != "" && !flags[name] && !slices.Contains(ownFlags, name) {
+			if name != "" && !flags[name] && !inherited[name] && !slices.Contains(ownFlags, name) {
 				return strings.Join(path, " ") + " has no flag " + arg
 			}
 			leaf = true
@@ -106,6 +137,9 @@ func unknownPath(t *tree, args []string) string {
 		switch {
 		case leaf:
 		case i >= 0:
+			if at.persists {
+				maps.Copy(inherited, at.literals)
+			}
 			at = all[at.makers[i]]
 			path, flags = append(path, arg), at.literals
 		case len(at.makers) == 0 && len(path) > 1, slices.Contains(ownCommands, arg):

@@ -86,7 +86,7 @@ var table = []row{
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire", "mesh/client"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
-	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/shape host/unit " +
+	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
 		"mesh mesh/client mesh/identity mesh/subject mesh/wire", ""},
 	{command, "cmd/stead/contexts", "host/fault mesh/identity mesh/subject mesh/wire", ""},
 

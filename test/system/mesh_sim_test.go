@@ -75,3 +75,46 @@ func inUse() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
 }
+
+// TestWhatHappenedWhileNobodyListenedIsToldOnce stops the controller, lets a unit
+// drift, starts the host anew in between, and reads the audit stream afterwards.
+func TestWhatHappenedWhileNobodyListenedIsToldOnce(t *testing.T) {
+	s := newSimulation(t)
+	alice := s.operator("alice")
+	n := s.node("web1")
+	n.start()
+	require.Eventually(t, func() bool { return s.nodes(alice, wire.Ready) == 1 }, patience, 100*time.Millisecond)
+	s.apply(alice, sleeping("web", "nodes: [web1]", 1000))
+	told := func(kind string) (all []wire.Event) {
+		reply, err := alice.Events(s.within(patience), wire.EventsRequest{Wire: wire.Version, Node: "web1", Declaration: "web", Last: 100})
+		require.NoError(t, err)
+		for _, e := range reply.Events {
+			if e.Kind == kind {
+				all = append(all, e)
+			}
+		}
+		return all
+	}
+	require.Eventually(t, func() bool { return len(told("outcome")) == 1 }, patience, 100*time.Millisecond)
+	require.Len(t, told("started"), 1)
+
+	s.stopController()
+	var undone []time.Time
+	for i := range 2 {
+		n.drift("web.service")
+		undone = append(undone, time.Now())
+		require.Eventually(t, func() bool { return n.host.Status().Source.Mesh.Events == i+1 }, patience, 10*time.Millisecond)
+		n.stop()
+		n.start()
+		require.Eventually(t, func() bool { return len(n.host.Status().Reports) == 1 }, patience, 50*time.Millisecond)
+	}
+	require.Equal(t, 2, n.host.Status().Source.Mesh.Events, "they wait, and nothing is told anew")
+	s.startController()
+	require.Eventually(t, func() bool { return len(told("started")) == 3 }, patience, 100*time.Millisecond)
+	for i, e := range told("started")[1:] {
+		require.WithinDuration(t, undone[i], e.At, time.Second, "when it happened, not when it was heard of")
+	}
+	require.Eventually(t, func() bool { return n.host.Status().Source.Mesh.Events == 0 }, patience, 100*time.Millisecond)
+	require.Len(t, told("started"), 3)
+	require.Len(t, told("outcome"), 1, "it converged once, and has been so since")
+}

@@ -235,3 +235,21 @@ func sleeping(name, address string, seconds int) string {
 	return fmt.Sprintf("shape: service\nname: %s\n%s\nensure: running\nenabled: true\ncontent: |\n  [Service]\n  ExecStart=/bin/sleep %d\n  [Install]\n  WantedBy=multi-user.target\n",
 		name, address, seconds)
 }
+
+// drift stops a unit from outside, and waits until the host has undone that.
+func (n *simulated) drift(name unit.Name) {
+	n.s.t.Helper()
+	starts := func() int {
+		count := 0
+		for _, line := range n.fake.Log() {
+			if line == "start "+string(name) {
+				count++
+			}
+		}
+		return count
+	}
+	before := starts()
+	q := n.fake.Other().Enqueue(n.s.within(patience), []unit.JobRequest{{Name: name, Type: unit.StopJob}})
+	require.NoError(n.s.t, q[0].Err)
+	require.Eventually(n.s.t, func() bool { return starts() > before }, patience, time.Millisecond, "it stays stopped")
+}

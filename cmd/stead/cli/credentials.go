@@ -3,8 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +36,7 @@ func newCredentials() *cobra.Command {
 	c.PersistentFlags().StringVar(&i.state, "state", controller.DefaultDir, "take the keys of the mesh from `DIR`")
 	c.PersistentFlags().StringSliceVar(&i.urls, "url", nil, "reach the mesh at `tls://HOST:PORT` (default: where its controller was last reached)")
 	c.PersistentFlags().StringVar(&i.out, "out", "", "write to `PATH` (default: a name after NAME, here)")
-	c.AddCommand(newNodeCredentials(&i), newPersonCredentials(&i, identity.Operator), newPersonCredentials(&i, identity.Viewer))
+	c.AddCommand(newNodeCredentials(&i), newOperatorCredentials(&i), newViewerCredentials(&i))
 	return c
 }
 
@@ -54,7 +57,7 @@ func newNodeCredentials(i *issue) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := mintNode(mesh, urls, args[0], dir); err != nil {
+			if err := mintNode(mesh, elsewhere(urls), args[0], dir); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of node %s are in %s\n"+
@@ -64,31 +67,45 @@ func newNodeCredentials(i *issue) *cobra.Command {
 	}
 }
 
-func newPersonCredentials(i *issue, role identity.Role) *cobra.Command {
-	may := map[identity.Role]string{identity.Operator: "do everything", identity.Viewer: "read everything but content"}[role]
-	return &cobra.Command{
-		Use:   string(role) + " NAME",
-		Short: "make the credentials of a person who may " + may,
-		Long: string(role) + " makes the credentials of a person who may " + may + ": one file,\n" +
+func newOperatorCredentials(i *issue) *cobra.Command {
+	return i.person(identity.Operator, &cobra.Command{
+		Use:   "operator NAME",
+		Short: "make the credentials of a person who may do everything",
+		Long: "operator makes the credentials of a person who may do everything: one file,\n" +
 			"which that person takes over with stead context add.",
-		Example: "  stead credentials " + string(role) + " alice\n  stead context add alice.json",
-		Args:    one("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			path := i.out
-			if path == "" {
-				path = args[0] + ".json"
-			}
-			mesh, urls, err := i.open()
-			if err != nil {
-				return err
-			}
-			if err := mint(mesh, identity.Request{Role: role, Name: args[0], URLs: urls}, path); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of %s %s are in %s\nnext: stead context add %s\n", role, args[0], path, path)
+		Example: "  stead credentials operator alice\n  stead context add alice.json",
+	})
+}
+
+func newViewerCredentials(i *issue) *cobra.Command {
+	return i.person(identity.Viewer, &cobra.Command{
+		Use:   "viewer NAME",
+		Short: "make the credentials of a person who may read everything but content",
+		Long: "viewer makes the credentials of a person who may read everything but content: one file,\n" +
+			"which that person takes over with stead context add.",
+		Example: "  stead credentials viewer alice\n  stead context add alice.json",
+	})
+}
+
+// person makes c write the credentials of a person.
+func (i *issue) person(role identity.Role, c *cobra.Command) *cobra.Command {
+	c.Args = one("NAME")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		path := i.out
+		if path == "" {
+			path = args[0] + ".json"
+		}
+		mesh, urls, err := i.open()
+		if err != nil {
 			return err
-		},
+		}
+		if err := mint(mesh, identity.Request{Role: role, Name: args[0], URLs: urls}, path); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of %s %s are in %s\nnext: stead context add %s\n", role, args[0], path, path)
+		return err
 	}
+	return c
 }
 
 // open opens the keys of the mesh, and finds where it is reached.
@@ -110,6 +127,19 @@ func (i issue) open() (*identity.Mesh, []string, error) {
 		}
 	}
 	return mesh, urls, nil
+}
+
+// elsewhere leaves out addresses that are another machine's own there, unless
+// there are no others.
+func elsewhere(urls []string) []string {
+	far := slices.DeleteFunc(slices.Clone(urls), func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+	})
+	if len(far) == 0 {
+		return urls
+	}
+	return far
 }
 
 // mintNode makes a folder with the credentials of all parts of a node.
