@@ -201,15 +201,21 @@ func (e *endpoint) patience(m *nats.Msg) time.Duration {
 	return e.Timeout
 }
 
-// call runs the handler. A panic is an error of class internal.
+// call runs the handler.
 func (e *endpoint) call(ctx context.Context, r Request) (payload []byte, err error) {
+	err = e.guard(r, func() (err error) { payload, err = e.Handler(ctx, r); return err })
+	return payload, err
+}
+
+// guard runs a handler. A panic is an error of class internal.
+func (e *endpoint) guard(r Request, handler func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.s.o.Logger.Error("handler panicked", "endpoint", e.Name, "subject", r.Subject, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			payload, err = nil, fault.New(fault.Internal, "call", e.Name, errors.New("the handler panicked"))
+			err = fault.New(fault.Internal, "call", e.Name, errors.New("the handler panicked"))
 		}
 	}()
-	return e.Handler(ctx, r)
+	return handler()
 }
 
 // answer sends the first answer to a call; there is no second.

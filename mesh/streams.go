@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"stead/host/fault"
@@ -63,7 +62,7 @@ func (e *endpoint) flow(session *Session, j *job, control string) {
 	go func() { defer close(watched); s.watch() }()
 
 	start := time.Now()
-	err = e.run(ctx, j.r, s)
+	err = e.guard(j.r, func() error { return e.Stream(ctx, j.r, s) })
 	e.count(func(c *counts) { c.spent += time.Since(start) })
 	if ctx.Err() != nil {
 		err = nil // what ended it is no fault of the handler's, and the end says what to do
@@ -71,15 +70,4 @@ func (e *endpoint) flow(session *Session, j *job, control string) {
 	e.answer(j, nil, err)
 	end(nil)
 	<-watched
-}
-
-// run runs the handler of a stream. A panic is an error of class internal.
-func (e *endpoint) run(ctx context.Context, r Request, s *Stream) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.s.o.Logger.Error("handler panicked", "endpoint", e.Name, "subject", r.Subject, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "follow", e.Name, errors.New("the handler panicked"))
-		}
-	}()
-	return e.Stream(ctx, r, s)
 }

@@ -193,9 +193,48 @@ type JournalArguments struct {
 
 // JournalReply is one page of entries, or one chunk of a stream. Each entry is
 // the object that journalctl -o json --all writes: bytes that are no text are
-// arrays of numbers, and a field that stands twice is an array.
+// arrays of numbers, and a field that stands twice is an array. An entry that is
+// too large for a page has null in place of its largest fields, which is what
+// journalctl writes for a field that is too long without --all, and Omitted
+// names them.
 type JournalReply struct {
 	Entries []json.RawMessage `json:"entries"`
 	Cursor  string            `json:"cursor,omitempty"` // of the last entry
 	More    bool              `json:"more,omitempty"`   // there are more now: ask again with Cursor
+	Omitted []OmittedField    `json:"omitted,omitempty"`
+}
+
+// OmittedField is a field that an entry had, and that did not fit.
+type OmittedField struct {
+	Cursor string `json:"cursor"` // of the entry
+	Field  string `json:"field"`
+	Bytes  int64  `json:"bytes"` // of its JSON text
+}
+
+// JSON is the reply as it stands on the wire. Entries are put into it byte for
+// byte, which json.Marshal does not do. They must be valid.
+func (r JournalReply) JSON() []byte {
+	size := 64 + len(r.Cursor)
+	for _, e := range r.Entries {
+		size += len(e) + 1
+	}
+	out := append(make([]byte, 0, size), `{"entries":[`...)
+	for i, e := range r.Entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	// Texts, a truth value and numbers have no form that cannot be encoded.
+	rest, _ := json.Marshal(struct {
+		Cursor  string         `json:"cursor,omitempty"`
+		More    bool           `json:"more,omitempty"`
+		Omitted []OmittedField `json:"omitted,omitempty"`
+	}{r.Cursor, r.More, r.Omitted})
+	if out = append(out, ']'); len(rest) > len("{}") {
+		out = append(append(out, ','), rest[1:]...)
+	} else {
+		out = append(out, '}')
+	}
+	return out
 }

@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,26 +82,6 @@ func unread(names []unit.Name, err error) map[unit.Name][]string {
 	return out
 }
 
-// thisBoot is the boot id of the newest entry; "" when there is none. The
-// kernel's own, which journalctl --boot takes, is another in a container: there a
-// service with a /proc of its own sees that of the machine around it.
-func thisBoot(ctx context.Context) (string, error) {
-	out, err := run(ctx, "--lines=1", "--output-fields=_BOOT_ID")
-	if err != nil {
-		return "", fault.New(fault.Failed, "journalctl", "", err)
-	}
-	var e struct {
-		Boot string `json:"_BOOT_ID"`
-	}
-	if len(bytes.TrimSpace(out.Bytes())) == 0 {
-		return "", nil
-	}
-	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
-		return "", fault.New(fault.Failed, "read the boot id of the journal", "", err)
-	}
-	return e.Boot, nil
-}
-
 func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, error) {
 	count := r.Count
 	if count == 0 {
@@ -117,33 +96,6 @@ func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, e
 		return nil, fault.New(fault.Failed, "journalctl", string(n), err)
 	}
 	return parse(out)
-}
-
-// run returns what journalctl says as JSON lines.
-func run(ctx context.Context, args ...string) (*bytes.Buffer, error) {
-	cmd := exec.CommandContext(ctx, "journalctl", append([]string{"--output=json", "--no-pager", "--quiet"}, args...)...)
-	cmd.WaitDelay = time.Second
-	var stdout, stderr limited
-	stdout.left, stderr.left = maxOutput, 4<<10
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, clean(stderr.Bytes()))
-	}
-	return &stdout.Buffer, nil
-}
-
-// limited keeps the first bytes and drops the rest.
-type limited struct {
-	bytes.Buffer
-	left int
-}
-
-// Write implements io.Writer; it never fails.
-func (l *limited) Write(p []byte) (int, error) {
-	keep := min(len(p), l.left)
-	l.left -= keep
-	l.Buffer.Write(p[:keep])
-	return len(p), nil
 }
 
 // parse reads journalctl's JSON lines (systemd.journal-export-formats: a field

@@ -46,7 +46,9 @@ var table = []row{
 	{words, "host/report", "host/unit", ""},
 
 	{words, "mesh/subject", "host/fault", ""},
-	{words, "mesh/wire", "host/report host/shape mesh/subject", ""},
+	{words, "seats", "host/fault mesh/subject", ""},
+	{words, "modules", "host/fault mesh/subject seats", ""},
+	{words, "mesh/wire", "host/report host/shape mesh/subject modules seats", ""},
 
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
 	{pure, "host/install", "host/fault host/unit", ""},
@@ -64,7 +66,7 @@ var table = []row{
 	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
-	{adapters, "host/journal", "host/fault host/unit", ""},
+	{adapters, "host/journal", "host/fault host/unit seats", ""},
 	{adapters, "host/verify", "host/unit", ""},
 
 	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},

@@ -1,0 +1,191 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"stead/host/fault"
+	"stead/host/unit"
+	"stead/seats"
+)
+
+// Bounds of what can be asked for.
+const (
+	MaxEntries     = 10000 // in one reply, and of Lines
+	defaultEntries = 100
+	maxTime        = 128 // bytes of since and until
+	maxPattern     = 1 << 10
+)
+
+var (
+	priority = regexp.MustCompile(`^([0-7]|emerg|alert|crit|err|warning|notice|info|debug)$`)
+	boot     = regexp.MustCompile(`^([0-9a-f]{32}([+-][0-9]{1,6})?|[+-]?[0-9]{1,6})$`)
+	cursor   = regexp.MustCompile(`^[a-z]=[0-9a-f]{1,64}(;[a-z]=[0-9a-f]{1,64}){1,15}$`)
+	glob     = regexp.MustCompile(`^[A-Za-z0-9:_.@\\*?\[\]!^-]+$`)
+)
+
+// query is a JournalArguments that was checked, as journalctl takes it.
+type query struct {
+	filters []string // what an entry must be
+	since   string
+	cursor  string // behind which the answer begins
+	lines   int    // of the newest, or behind the cursor; below 0: all
+	follow  bool
+	plain   bool // journalctl finds the newest lines by itself
+}
+
+// check refuses arguments that break a rule, all problems at once. What
+// journalctl alone can read (times and patterns) it refuses itself, later.
+func check(a seats.JournalArguments) error {
+	var problems []error
+	bad := func(field, value, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %q: %w", field, value, fmt.Errorf(format, args...)))
+	}
+	if a.Unit != "" {
+		if err := checkUnit(a.Unit); err != nil {
+			bad("unit", a.Unit, "%w", err)
+		}
+	}
+	if a.Lines != nil && (*a.Lines < 0 || *a.Lines > MaxEntries) {
+		bad("lines", strconv.Itoa(*a.Lines), "must be 0 to %d", MaxEntries)
+	}
+	for field, value := range map[string]string{"since": a.Since, "until": a.Until} {
+		if !plainText(value, maxTime) {
+			bad(field, value, "must be a time as systemd.time(7) has them, at most %d bytes", maxTime)
+		}
+	}
+	from, to, _ := strings.Cut(a.Priority, "..")
+	if a.Priority != "" && (!priority.MatchString(from) || to != "" && !priority.MatchString(to) || strings.HasSuffix(a.Priority, "..")) {
+		bad("priority", a.Priority, "must be 0 to 7, emerg, alert, crit, err, warning, notice, info, debug, or a range of two such as err..info")
+	}
+	if !plainText(a.Grep, maxPattern) {
+		bad("grep", a.Grep, "must be text of at most %d bytes", maxPattern)
+	}
+	if a.Boot != "" && a.Boot != "all" && !boot.MatchString(a.Boot) {
+		bad("boot", a.Boot, "must be an offset such as 0 or -1, a boot id of 32 hex digits, or all")
+	}
+	if a.Cursor != "" && !cursor.MatchString(a.Cursor) {
+		bad("cursor", a.Cursor, "must be the __CURSOR of an entry")
+	}
+	if a.Scope != "" && a.Scope != string(unit.System) && a.Scope != string(unit.User) {
+		bad("scope", a.Scope, "must be system or user")
+	}
+	if len(problems) > 0 {
+		return fault.New(fault.Invalid, "read", "journal", errors.Join(problems...))
+	}
+	if a.Scope == string(unit.User) {
+		return fault.New(fault.Unsupported, "read", "journal", errors.New("scope user cannot be read by this version"))
+	}
+	return nil
+}
+
+// checkUnit takes names and patterns as journalctl --unit does, but no paths.
+func checkUnit(s string) error {
+	if strings.ContainsAny(s, "*?[") {
+		if len(s) > unit.NameMax || !glob.MatchString(s) {
+			return errors.New("no pattern of unit names")
+		}
+		return nil
+	}
+	err := unit.CheckName(s)
+	if err != nil && unit.CheckName(s+".service") == nil {
+		return nil
+	}
+	return err
+}
+
+func plainText(s string, limit int) bool {
+	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// prepare makes a query of arguments. It looks at the journal when the boot is
+// this one.
+func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
+	if err := check(a); err != nil {
+		return query{}, err
+	}
+	q := query{since: a.Since, cursor: a.Cursor, follow: a.Follow, lines: defaultEntries}
+	switch {
+	case a.Lines != nil:
+		q.lines = *a.Lines
+	case a.Since != "" || a.Cursor != "":
+		q.lines = -1
+	}
+	// The newest lines are not found when there is a bound in time: the first
+	// behind since come, or none before until; and with a pattern they come
+	// backwards (seen with 252).
+	q.plain = a.Since == "" && a.Until == "" && a.Grep == ""
+	add := func(flag, value string) {
+		if value != "" {
+			q.filters = append(q.filters, flag+value)
+		}
+	}
+	add("--unit=", a.Unit)
+	add("--until=", a.Until)
+	add("--priority=", a.Priority)
+	add("--grep=", a.Grep)
+	if a.Boot == "0" || a.Boot == "+0" || a.Boot == "-0" {
+		id, err := thisBoot(ctx)
+		if err != nil {
+			return query{}, err
+		}
+		add("_BOOT_ID=", id)
+	} else if a.Boot != "all" {
+		add("--boot=", a.Boot)
+	}
+	return q, nil
+}
+
+// newest is the cursor of the oldest of the newest lines, "" when there are none.
+func (q query) newest(ctx context.Context) (string, error) {
+	args := append([]string{"--reverse", "--output-fields=_BOOT_ID", "--lines=" + strconv.Itoa(q.lines)}, q.filters...)
+	if q.since != "" {
+		args = append(args, "--since="+q.since)
+	}
+	last := ""
+	err := each(ctx, args, func(e entry) (bool, error) { last = e.cursor; return true, nil })
+	return last, err
+}
+
+// tail is the cursor of the newest entry of all, "" when there is none.
+func tail(ctx context.Context) (string, error) {
+	last := ""
+	err := each(ctx, []string{"--output-fields=_BOOT_ID", "--lines=1"}, func(e entry) (bool, error) { last = e.cursor; return true, nil })
+	return last, err
+}
+
+// thisBoot is the boot id of the newest entry; "" when there is none. The
+// kernel's own, which journalctl --boot takes, is another in a container: there a
+// service with a /proc of its own sees that of the machine around it.
+func thisBoot(ctx context.Context) (string, error) {
+	out, err := run(ctx, "--lines=1", "--output-fields=_BOOT_ID")
+	if err != nil {
+		return "", err
+	}
+	var e struct {
+		Boot string `json:"_BOOT_ID"`
+	}
+	if out.Len() == 0 {
+		return "", nil
+	}
+	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+		return "", fault.New(fault.Failed, "read the boot id of the journal", "", err)
+	}
+	return e.Boot, nil
+}
+
+// parts are the items of a cursor by their letters.
+func parts(cursor string) map[byte]string {
+	out := map[byte]string{}
+	for item := range strings.SplitSeq(cursor, ";") {
+		if len(item) > 2 && item[1] == '=' {
+			out[item[0]] = item[2:]
+		}
+	}
+	return out
+}
