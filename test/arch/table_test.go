@@ -46,7 +46,7 @@ var table = []row{
 	{words, "host/report", "host/unit", ""},
 
 	{words, "mesh/subject", "host/fault", ""},
-	{words, "seats", "host/fault mesh/subject", ""},
+	{words, "seats", "host/fault host/shape mesh/subject", ""},
 	{words, "modules", "host/fault mesh/subject seats", ""},
 	{words, "mesh/wire", "host/report host/shape mesh/subject modules seats", ""},
 
