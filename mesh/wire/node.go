@@ -102,6 +102,26 @@ type Event struct {
 	Outcome     string `json:"outcome,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Text        string `json:"text,omitempty"` // one sentence for a person
+	// Call is what Kind, the name of a verb, was called with; nil for all other
+	// kinds.
+	Call *CallEvent `json:"call,omitempty"`
+}
+
+// CallDone is the result of a call that was done.
+const CallDone = "done"
+
+// CallEvent is one call of a verb, as the runtime that served it tells it. Who
+// called stands in Event.Who, as the server states it.
+type CallEvent struct {
+	Seat      string  `json:"seat"`
+	Verb      string  `json:"verb"`
+	Account   string  `json:"account,omitempty"` // of the caller
+	User      string  `json:"user,omitempty"`    // the caller's public key
+	Arguments string  `json:"arguments"`         // as they came, cut after some bytes
+	Digest    string  `json:"digest"`            // sha256 of all of them, in hex
+	Result    string  `json:"result"`            // CallDone, or the class of the error
+	Streamed  bool    `json:"streamed,omitempty"`
+	Took      float64 `json:"took"` // seconds
 }
 
 // EventBatch carries events that a host spooled, in their order.

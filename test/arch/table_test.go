@@ -61,6 +61,8 @@ var table = []row{
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
 
+	{loops, "runtime/tool", "host/fault mesh/subject mesh/wire modules seats", "host/spool"},
+
 	{adapters, "host/systemd", "host/fault host/unit", ""},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
 	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
@@ -122,6 +124,7 @@ var outside = []foreign{
 	{"go.etcd.io/bbolt", "host/ledger host/spool", ""},
 	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
 	{"go.yaml.in/yaml/v3", "host/shape cmd/stead/cli", ""},
+	{"github.com/santhosh-tekuri/jsonschema/v6", "runtime/tool", ""},
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
