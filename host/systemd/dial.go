@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -30,26 +31,27 @@ func (m *Manager) dial(ctx context.Context) (*link, error) {
 	}
 	l := &link{nc: nc, timeout: m.opts.CallTimeout, patience: m.opts.ReloadTimeout, onCall: m.opts.OnCall}
 	l.signals = newReceiver(m)
-	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout, take: l.signals.takeMessage},
+	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout, most: mostMessage, take: l.signals.pass},
 		dbus.WithSignalHandler(l.signals))
 	if err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
-	if err := l.greet(ctx); err != nil {
+	if err := l.greet(ctx, 0, l.ping); err != nil {
 		l.drop(err)
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *link) greet(ctx context.Context) error {
+// greet authenticates as uid and says hello.
+func (l *link) greet(ctx context.Context, uid int, hello func(context.Context) error) error {
 	deadline, _ := ctx.Deadline()
 	if err := l.nc.SetReadDeadline(deadline); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.nc.Close() })
-	err := l.bus.Auth([]dbus.Auth{dbus.AuthExternal("0")})
+	err := l.bus.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(uid))})
 	if !stop() {
 		return fmt.Errorf("authenticate: %w", context.Cause(ctx))
 	}
@@ -59,7 +61,7 @@ func (l *link) greet(ctx context.Context) error {
 	if err := l.nc.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	return l.ping(ctx)
+	return hello(ctx)
 }
 
 func (l *link) ping(ctx context.Context) error {

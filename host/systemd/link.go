@@ -30,6 +30,8 @@ type link struct {
 	timeout  time.Duration // without any answer, after which the manager counts as hung
 	patience time.Duration // instead of timeout while a reload is going on
 	onCall   func(method string)
+	flags    dbus.Flags
+	slots    chan struct{} // bounds the calls of all batches together; nil where window is enough
 
 	reloads  atomic.Int32 // reloads of our own in flight
 	dropOnce sync.Once
@@ -81,17 +83,24 @@ func (l *link) do(ctx context.Context, calls []call) []reply {
 	done := make(chan *dbus.Call, len(calls))
 	stall := l.watch()
 	defer stall.stop()
-	for finished := 0; finished < len(calls); {
-		for len(sent) < len(calls) && len(sent)-finished < window {
+	for finished := 0; finished < len(calls); finished++ {
+		for len(sent) < len(calls) && l.enter(ctx, len(sent)-finished) {
 			sent = append(sent, l.send(ctx, calls[len(sent)], done))
 		}
+		if len(sent) == finished {
+			break // its turn never came
+		}
 		<-done // godbus completes every call: by answer, by ctx, or by the link's end
+		l.leave()
 		stall.progress()
-		finished++
 	}
 	replies := make([]reply, len(calls))
-	for i, c := range sent {
-		replies[i] = reply{c.Body, fromBus(c.Err, ctx)}
+	for i := range replies {
+		if i >= len(sent) {
+			replies[i].err = fromBus(dbus.ErrClosed, ctx)
+			continue
+		}
+		replies[i] = reply{sent[i].Body, fromBus(sent[i].Err, ctx)}
 		if errors.Is(replies[i].err, errLost) && stall.hung() {
 			replies[i].err = errHung
 		}
@@ -99,11 +108,42 @@ func (l *link) do(ctx context.Context, calls []call) []reply {
 	return replies
 }
 
+// enter reports whether one more call may be sent by a batch that has some in
+// flight. A batch with none waits for its turn; false means then that ctx or the
+// link has ended.
+func (l *link) enter(ctx context.Context, inFlight int) bool {
+	switch {
+	case l.slots == nil:
+		return inFlight < window
+	case inFlight > 0:
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		default:
+			return false
+		}
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-l.lost():
+	}
+	return false
+}
+
+// leave ends what enter began.
+func (l *link) leave() {
+	if l.slots != nil {
+		<-l.slots
+	}
+}
+
 func (l *link) send(ctx context.Context, c call, done chan *dbus.Call) *dbus.Call {
 	if l.onCall != nil {
 		l.onCall(c.member)
 	}
-	return l.bus.Object(busName, c.path).GoWithContext(ctx, c.iface+"."+c.member, 0, done, c.args...)
+	return l.bus.Object(busName, c.path).GoWithContext(ctx, c.iface+"."+c.member, l.flags, done, c.args...)
 }
 
 // one is do for a single call.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"stead/host/fault"
@@ -19,11 +18,6 @@ const (
 	DefaultCallTimeout   = 25 * time.Second
 	DefaultReloadTimeout = 90 * time.Second
 	DefaultConnectWait   = 2 * time.Second
-)
-
-const (
-	backoffFirst = 50 * time.Millisecond
-	backoffMost  = 5 * time.Second
 )
 
 // Options of a Manager. The zero value of a duration takes its default.
@@ -45,11 +39,7 @@ type Manager struct {
 	opts    Options
 	changes *changes
 	cache   *cache
-
-	mu        sync.Mutex
-	link      *link         // nil while there is no connection
-	connected chan struct{} // closed when link is set; replaced when it is lost
-	dialErr   error         // why the last dial did not succeed
+	conn    *keeper
 }
 
 // New checks opts and returns a Manager that is not connected; Run connects it.
@@ -77,86 +67,42 @@ func New(opts Options) (*Manager, error) {
 			*d = v
 		}
 	}
-	return &Manager{opts: opts, changes: newChanges(), cache: newCache(), connected: make(chan struct{})}, nil
+	m := &Manager{opts: opts, changes: newChanges(), cache: newCache()}
+	m.conn = &keeper{
+		what: "the service manager", address: opts.Address, wait: opts.ConnectWait, log: opts.Logger.With("scope", opts.Scope),
+		dial: m.dial, owner: m, connected: make(chan struct{}),
+	}
+	return m, nil
 }
 
 // Run keeps the connection until ctx ends, and then returns nil. It redials for
 // ever, from 50 ms doubling to 5 s; a connection that answered and lived for
 // a second starts the delay anew. It may run only once at a time.
 func (m *Manager) Run(ctx context.Context) error {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
-		l, err := m.dial(ctx)
-		if err == nil {
-			born := time.Now()
-			m.serve(ctx, l)
-			if time.Since(born) > time.Second {
-				delay = 0
-			}
-		} else if ctx.Err() == nil {
-			m.refused(err, delay)
-		}
-		if delay > 0 || err != nil {
-			delay = min(max(2*delay, backoffFirst), backoffMost)
-			sleep(ctx, delay)
-		} else {
-			delay = backoffFirst / 2 // the first redial after a loss is at once
-		}
-	}
+	m.conn.run(ctx)
 	return nil
 }
 
-// serve makes l the connection of m until it is lost or ctx ends.
-func (m *Manager) serve(ctx context.Context, l *link) {
-	m.attach(l)
-	m.opts.Logger.Info("connected to the service manager", "scope", m.opts.Scope, "address", m.opts.Address)
-	select {
-	case <-l.lost():
-	case <-ctx.Done():
-	}
-	l.drop(errLost)
-	m.detach(l)
-	if ctx.Err() == nil {
-		m.opts.Logger.Warn("lost the service manager", "scope", m.opts.Scope, "reason", l.cause)
-	}
-}
-
-func (m *Manager) attach(l *link) {
+// opening implements owner.
+func (m *Manager) opening(l *link) {
 	m.cache.clear()
 	l.signals.setLive(true)
-	m.mu.Lock()
-	m.link, m.dialErr = l, nil
-	close(m.connected)
-	m.mu.Unlock()
-	m.changes.everything()
 }
 
-func (m *Manager) detach(l *link) {
-	l.signals.setLive(false)
-	m.mu.Lock()
-	m.link = nil
-	m.connected = make(chan struct{})
-	m.mu.Unlock()
+// opened implements owner.
+func (m *Manager) opened() { m.changes.everything() }
+
+// closing implements owner.
+func (m *Manager) closing(l *link) { l.signals.setLive(false) }
+
+// closed implements owner.
+func (m *Manager) closed() {
 	m.cache.clear()
 	m.changes.lost()
 }
 
-func (m *Manager) refused(err error, delay time.Duration) {
-	m.mu.Lock()
-	first := m.dialErr == nil || m.dialErr.Error() != err.Error()
-	m.dialErr = err
-	m.mu.Unlock()
-	if first {
-		m.opts.Logger.Warn("cannot reach the service manager", "scope", m.opts.Scope, "address", m.opts.Address, "err", err, "retry", delay)
-	}
-}
-
 // Connected reports whether there is a connection at this moment.
-func (m *Manager) Connected() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.link != nil
-}
+func (m *Manager) Connected() bool { return m.conn.up() }
 
 // Wake is ready when something happened since the last Drain. It has capacity
 // one and is never closed.
@@ -170,48 +116,4 @@ func (m *Manager) Wake() <-chan struct{} { return m.changes.wake }
 func (m *Manager) Drain() unit.Changes { return m.changes.drain() }
 
 // using returns the connection, waiting for one for at most ConnectWait.
-func (m *Manager) using(ctx context.Context, op string) (*link, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, looking(op, "", err)
-	}
-	var timeout <-chan time.Time
-	for {
-		m.mu.Lock()
-		l, connected := m.link, m.connected
-		m.mu.Unlock()
-		if l != nil {
-			return l, nil
-		}
-		if timeout == nil {
-			t := time.NewTimer(m.opts.ConnectWait)
-			defer t.Stop()
-			timeout = t.C
-		}
-		select {
-		case <-connected:
-		case <-ctx.Done():
-			return nil, looking(op, "", ctx.Err())
-		case <-timeout:
-			return nil, fault.New(fault.Unavailable, op, m.opts.Address, m.whyNot())
-		}
-	}
-}
-
-// whyNot says why there is no connection.
-func (m *Manager) whyNot() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dialErr != nil {
-		return m.dialErr
-	}
-	return errors.New("no connection to the service manager yet")
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
+func (m *Manager) using(ctx context.Context, op string) (*link, error) { return m.conn.using(ctx, op) }

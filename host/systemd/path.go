@@ -44,3 +44,22 @@ func unhex(c byte) byte {
 	}
 	return 255
 }
+
+// pathOfUnit is the bus path of the unit that has that name.
+func pathOfUnit(n unit.Name) dbus.ObjectPath {
+	const hex = "0123456789abcdef"
+	out := make([]byte, 0, len(unitRoot)+3*len(n))
+	out = append(out, unitRoot...)
+	for i := range len(n) {
+		c := n[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			out = append(out, c)
+			continue
+		}
+		out = append(out, '_', hex[c>>4], hex[c&15])
+	}
+	if len(n) == 0 {
+		out = append(out, '_')
+	}
+	return dbus.ObjectPath(out)
+}

@@ -141,6 +141,11 @@ func (c *cursor) store(sig string, into any) bool {
 			return false
 		}
 		*p = c.u32() != 0
+	case *[]string:
+		if sig != "as" {
+			return false
+		}
+		*p = c.texts()
 	}
 	return true
 }
@@ -199,6 +204,14 @@ func parseSignal(c *cursor) (s signal, ok bool) {
 	}
 	c.take(0, 8)
 	return s, !c.bad
+}
+
+// pass is what godbus is to see of a message: all but what takeMessage takes in.
+func (r *receiver) pass(message []byte) []byte {
+	if r.takeMessage(message) {
+		return nil
+	}
+	return message
 }
 
 // takeMessage takes in signals of changed properties, and those of no interest.

@@ -15,15 +15,16 @@ import (
 // socket gives godbus a buffered reader and bounded writes. A write that does
 // not get through in time leaves half a message behind, so it ends the socket.
 //
-// It shows each message that comes to take first, and what that takes in godbus
-// never sees. While units start, most messages are signals of changed properties
+// It shows each message that comes to take first, and what that keeps to itself
+// godbus never sees. While units start, most messages are signals of changed properties
 // of which a few are of interest; godbus decodes all of each by reflection, which
 // takes fifty times as long and as much of the machine as the units need.
 type socket struct {
 	net.Conn
 	in      *bufio.Reader
 	timeout time.Duration
-	take    func(message []byte) bool // in order with all that godbus sees
+	most    uint32                      // bytes of a message's body
+	take    func(message []byte) []byte // what godbus is to see of it, nil for nothing; in order with all that it sees
 
 	framed atomic.Bool // authentication is over; from there on all is messages
 	buf    []byte      // of one message
@@ -47,9 +48,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !s.take(m) {
-			s.rest = m
-		}
+		s.rest = s.take(m)
 	}
 	n := copy(p, s.rest)
 	s.rest = s.rest[n:]
@@ -70,7 +69,7 @@ func (s *socket) next() ([]byte, error) {
 		return nil, err
 	}
 	body, fields := order.Uint32(head[4:]), order.Uint32(head[12:])
-	if fields > mostFields || body > mostMessage {
+	if fields > mostFields || body > s.most {
 		return nil, fmt.Errorf("a message of %d and %d bytes is too large", fields, body)
 	}
 	size := fixedHeader + (int(fields)+7)&^7 + int(body)
@@ -96,7 +95,13 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func orderOf(message []byte) (binary.ByteOrder, error) {
+// byteOrder is the one of a message.
+type byteOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+func orderOf(message []byte) (byteOrder, error) {
 	switch message[0] {
 	case 'l':
 		return binary.LittleEndian, nil

@@ -103,7 +103,7 @@ func TestWhatIsNotTakenPassesUnchanged(t *testing.T) {
 		}
 	}
 	r := newReceiver(&Manager{cache: newCache(), changes: newChanges()})
-	s := &socket{in: bufio.NewReader(iotest.HalfReader(&sent)), take: r.takeMessage}
+	s := &socket{in: bufio.NewReader(iotest.HalfReader(&sent)), most: mostMessage, take: r.pass}
 	s.framed.Store(true)
 	got, err := io.ReadAll(iotest.OneByteReader(s))
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestStreamThatIsNoneEnds(t *testing.T) {
 				_ = far.Close()
 			}()
 			require.NoError(t, near.SetDeadline(time.Now().Add(5*time.Second)))
-			s := &socket{Conn: near, in: bufio.NewReader(near), take: func([]byte) bool { return true }}
+			s := &socket{Conn: near, in: bufio.NewReader(near), most: mostMessage, take: func([]byte) []byte { return nil }}
 			s.framed.Store(true)
 			_, err := s.Read(make([]byte, 10))
 			require.Error(t, err)

@@ -1,0 +1,189 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"stead/host/unit"
+)
+
+// Units lists the units that the manager has loaded, by name. What f leaves out
+// is what systemctl list-units leaves out. It takes one call.
+func (r *Reader) Units(ctx context.Context, f unit.Filter) ([]unit.Listed, error) {
+	replies, err := r.ask(ctx, "list units", "", []call{onManager("ListUnitsByPatterns", some(f.States), some(f.Patterns))})
+	if err != nil {
+		return nil, err
+	}
+	if replies[0].err != nil {
+		return nil, looking("list units", "", replies[0].err)
+	}
+	units, err := listedOf("ListUnitsByPatterns", replies[0].body)
+	if err != nil {
+		return nil, err
+	}
+	units = slices.DeleteFunc(units, func(u unit.Listed) bool { return leftOut(u, f) })
+	slices.SortFunc(units, func(a, b unit.Listed) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return units, nil
+}
+
+// leftOut says what systemctl does not show of what the manager lists.
+func leftOut(u unit.Listed, f unit.Filter) bool {
+	switch {
+	case len(f.Types) > 0 && !slices.Contains(f.Types, u.Name.Type()):
+		return true
+	case f.All:
+		return false
+	case u.Following != "":
+		return true
+	}
+	return len(f.States) == 0 && u.Job.ID == 0 && u.Active == unit.Inactive
+}
+
+// Named lists units by name, in the order of names: each under its primary name,
+// and loaded for the call where the manager did not have it. One that does not
+// exist is answered with Load NotFound. A name that is not valid is answered
+// LoadFailed. It takes one call.
+func (r *Reader) Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error) {
+	out := make([]unit.Listed, len(names))
+	ask := make([]unit.Name, 0, len(names))
+	at := make([]int, 0, len(names))
+	for i, n := range names {
+		if _, err := unit.ParseName(string(n)); err != nil || n.IsTemplate() {
+			out[i] = unit.Listed{Name: n, Load: unit.LoadFailed, Active: unit.Inactive}
+			continue
+		}
+		ask, at = append(ask, n), append(at, i)
+	}
+	if len(ask) == 0 {
+		return out, nil
+	}
+	replies, err := r.ask(ctx, "list units", "", []call{onManager("ListUnitsByNames", texts(ask))})
+	if err != nil {
+		return nil, err
+	}
+	if replies[0].err != nil {
+		return nil, looking("list units", "", replies[0].err)
+	}
+	units, err := listedOf("ListUnitsByNames", replies[0].body)
+	if err == nil && len(units) != len(ask) {
+		err = strange("ListUnitsByNames", errors.New("a unit is missing"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range units {
+		out[at[i]] = u
+	}
+	return out, nil
+}
+
+// Files lists the unit files of the search path, by name, with their state and
+// their preset: what f leaves out is what systemctl list-unit-files leaves out.
+// It takes one call, in which the manager reads all of them.
+func (r *Reader) Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error) {
+	replies, err := r.ask(ctx, "list unit files", "", []call{onManager("ListUnitFilesByPatterns", some(f.States), some(f.Patterns))})
+	if err != nil {
+		return nil, err
+	}
+	if replies[0].err != nil {
+		return nil, looking("list unit files", "", replies[0].err)
+	}
+	c, err := open("ListUnitFilesByPatterns", replies[0].body, "a(ss)")
+	if err != nil {
+		return nil, err
+	}
+	var files []unit.ListedFile
+	presets := readPresets(r.opts.Presets)
+	c.list(func() {
+		l := unit.ListedFile{Path: string(c.text()), State: string(c.text())}
+		l.Name = unit.Name(l.Path[strings.LastIndexByte(l.Path, '/')+1:])
+		if unit.CheckName(string(l.Name)) != nil || len(f.Types) > 0 && !slices.Contains(f.Types, l.Name.Type()) {
+			return
+		}
+		if unit.HasPreset(l.State) {
+			l.Preset = presets.Of(l.Name)
+		}
+		files = append(files, l)
+	})
+	if c.bad {
+		return nil, strange("ListUnitFilesByPatterns", errEarly)
+	}
+	slices.SortFunc(files, func(a, b unit.ListedFile) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return files, nil
+}
+
+// Enablement says the state of each unit's file as the manager last read it, in
+// the order of names: "" for a unit without one, and for what is no unit. It
+// takes one small call for each, all in flight together.
+func (r *Reader) Enablement(ctx context.Context, names []unit.Name) ([]string, error) {
+	calls := make([]call, len(names))
+	for i, n := range names {
+		calls[i] = get(pathOfUnit(n), unitIfc, "UnitFileState")
+	}
+	replies, err := r.ask(ctx, "read enablement", "", calls)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(names))
+	for i, rep := range replies {
+		if rep.err != nil {
+			continue
+		}
+		if out[i], err = textOf("Get UnitFileState", rep.body); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// textOf reads a property that is a string.
+func textOf(method string, body []any) (string, error) {
+	c, err := open(method, body, "v")
+	if err != nil {
+		return "", err
+	}
+	var text string
+	if !c.store(string(c.signature()), &text) || c.bad {
+		return "", strange(method, errors.New("it is no string"))
+	}
+	return text, nil
+}
+
+// listedOf reads the answer of the calls that list units.
+func listedOf(method string, body []any) ([]unit.Listed, error) {
+	c, err := open(method, body, "a(ssssssouso)")
+	if err != nil {
+		return nil, err
+	}
+	var units []unit.Listed
+	c.list(func() {
+		var u unit.Listed
+		u.Name, u.Description = unit.Name(c.text()), string(c.text())
+		u.Load, u.Active, u.Sub = unit.LoadState(c.text()), unit.ActiveState(c.text()), string(c.text())
+		u.Following = unit.Name(c.text())
+		c.text() // its bus path
+		u.Job.ID = c.u32()
+		u.Job.Type = unit.JobType(c.text())
+		c.text() // the job's bus path
+		if unit.CheckName(string(u.Name)) == nil {
+			units = append(units, u)
+		}
+	})
+	if c.bad {
+		return nil, strange(method, errEarly)
+	}
+	return units, nil
+}
+
+// errEarly is what is strange about a body that is shorter than it says.
+var errEarly = errors.New("it ends early")
+
+// some is list, which D-Bus cannot send as nil.
+func some(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

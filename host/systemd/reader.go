@@ -1,0 +1,189 @@
+package systemd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"stead/host/fault"
+)
+
+// SystemBusAddress is the socket of the system bus.
+const SystemBusAddress = "/run/dbus/system_bus_socket"
+
+// Bounds of a Reader.
+const (
+	// mostAnswer is the largest answer in bytes, which is also what the bus
+	// itself lets pass (max_message_size of dbus-daemon(1)).
+	mostAnswer = 32 << 20
+	// busWindow bounds the calls of one connection that wait for an answer. The
+	// bus refuses more than 128 (max_replies_per_connection of dbus-daemon(1)), and
+	// counts those of callers that went away.
+	busWindow = 64
+	retryWait = 20 * time.Millisecond
+)
+
+// ReaderOptions of a Reader. The zero value of a duration takes its default.
+type ReaderOptions struct {
+	Address     string        // path of the bus socket; "" is SystemBusAddress
+	Logger      *slog.Logger  // required
+	CallTimeout time.Duration // without any answer, after which the manager counts as hung
+	ConnectWait time.Duration // how long a call waits for the bus, and for the manager to be on it
+	// Presets are the folders of preset files, the one that wins first; nil are
+	// those of the system manager.
+	Presets []string
+	// OnCall is told of each method call that is sent, as in Options.
+	OnCall func(method string)
+}
+
+// Reader asks the system manager over the system bus how units stand. It needs
+// no rights, changes nothing, keeps nothing but its connection, and listens to no
+// signal: each answer is what the manager says at that moment.
+//
+// Its methods may be called from any goroutine. A call that only lost its
+// connection, or met a manager that had left the bus, is tried again for as long
+// as ConnectWait.
+type Reader struct {
+	opts ReaderOptions
+	conn *keeper
+}
+
+// NewReader checks o and returns a Reader that is not connected; Run connects
+// it.
+func NewReader(o ReaderOptions) (*Reader, error) {
+	if o.Address == "" {
+		o.Address = SystemBusAddress
+	}
+	switch {
+	case o.Logger == nil:
+		return nil, fault.New(fault.Invalid, "new reader", o.Address, errors.New("no logger"))
+	case o.CallTimeout < 0 || o.ConnectWait < 0:
+		return nil, fault.New(fault.Invalid, "new reader", o.Address, errors.New("a negative duration"))
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = DefaultCallTimeout
+	}
+	if o.ConnectWait == 0 {
+		o.ConnectWait = DefaultConnectWait
+	}
+	if o.Presets == nil {
+		o.Presets = presetFolders[:]
+	}
+	r := &Reader{opts: o}
+	r.conn = &keeper{
+		what: "the system bus", address: o.Address, wait: o.ConnectWait, log: o.Logger,
+		dial: r.dial, owner: quiet{}, connected: make(chan struct{}),
+	}
+	return r, nil
+}
+
+// quiet is the owner of a connection that keeps nothing of it.
+type quiet struct{}
+
+func (quiet) opening(*link) {}
+func (quiet) opened()       {}
+func (quiet) closing(*link) {}
+func (quiet) closed()       {}
+
+// Run keeps the connection until ctx ends, and then returns nil. It redials for
+// ever, as Manager.Run does. It may run only once at a time.
+func (r *Reader) Run(ctx context.Context) error {
+	r.conn.run(ctx)
+	return nil
+}
+
+// Connected reports whether there is a connection to the bus at this moment.
+func (r *Reader) Connected() bool { return r.conn.up() }
+
+// dial connects to the bus and returns a link that was given a name there.
+func (r *Reader) dial(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTotal)
+	defer cancel()
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unix", r.opts.Address)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{
+		nc: nc, timeout: r.opts.CallTimeout, onCall: r.opts.OnCall,
+		// the bus would start a manager that is away for a moment
+		flags: dbus.FlagNoAutoStart, slots: make(chan struct{}, busWindow),
+	}
+	s := &socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: r.opts.CallTimeout, most: mostAnswer, take: (&sealer{}).pass}
+	if l.bus, err = dbus.NewConn(s); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	if err := l.greet(ctx, os.Geteuid(), l.hello); err != nil {
+		l.drop(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// hello asks the bus for a name, without which it passes nothing on.
+func (l *link) hello(ctx context.Context) error {
+	done := make(chan *dbus.Call, 1)
+	l.bus.BusObject().GoWithContext(ctx, "org.freedesktop.DBus.Hello", 0, done)
+	if err := fromBus((<-done).Err, ctx); err != nil {
+		return fmt.Errorf("hello: %w", err)
+	}
+	return nil
+}
+
+// ask sends calls, and again when the connection or the manager was lost
+// meanwhile. Its error is what ended all of them; what the manager says of each
+// is in the replies.
+func (r *Reader) ask(ctx context.Context, op, object string, calls []call) ([]reply, error) {
+	until := time.Now().Add(r.opts.ConnectWait)
+	for {
+		l, err := r.conn.using(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		replies := l.do(ctx, calls)
+		lost := firstLost(replies)
+		switch {
+		case lost == nil:
+			return replies, nil
+		case !again(lost) || time.Now().After(until):
+			return nil, looking(op, object, lost)
+		}
+		sleep(ctx, retryWait)
+	}
+}
+
+// firstLost returns why a call has no answer of the manager, nil when all have.
+func firstLost(replies []reply) error {
+	for _, r := range replies {
+		var a *answer
+		if r.err != nil && (!errors.As(r.err, &a) || away(a)) {
+			return r.err
+		}
+	}
+	return nil
+}
+
+// away reports whether it is the bus that answers, because the manager is not on
+// it, as while it executes itself anew.
+func away(a *answer) bool {
+	switch a.name {
+	case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.ServiceUnknown",
+		"org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.Disconnected",
+		"org.freedesktop.DBus.Error.LimitsExceeded":
+		return true
+	}
+	return false
+}
+
+func again(err error) bool {
+	var a *answer
+	return errors.Is(err, errLost) || errors.Is(err, errUnsent) || errors.As(err, &a)
+}

@@ -1,0 +1,19 @@
+package unit
+
+// NoUID is Process.UID of a unit that runs as nobody in particular.
+const NoUID = ^uint32(0)
+
+// Process is the main process of a service, as its manager states it.
+type Process struct {
+	PID        uint32 // 0: there is none
+	UID        uint32 // of the account that the unit runs as; NoUID when it does not say one
+	Invocation string // InvocationID in hex of this run
+}
+
+// Ties are how a unit stands to others, as its manager has it in memory. The
+// lists are sorted.
+type Ties struct {
+	Names     []Name // all of its own
+	StopsWith []Name // units that are stopped, and restarted, with it
+	Conflicts []Name // units that are stopped when it is started
+}
