@@ -51,9 +51,10 @@ func (s *Service) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// FromCanonical reads what Canonical wrote. It applies every rule of Parse, and
-// refuses bytes that are not exactly a canonical form of this version with a
-// *fault.Error of class invalid. The result has no addressing and no origin.
+// FromCanonical reads what Canonical wrote. It applies every rule of Parse, but
+// that a module's declaration (OfModule) has its name, and refuses bytes that are
+// not exactly a canonical form of this version with a *fault.Error of class
+// invalid. The result has no addressing and no origin.
 func FromCanonical(data []byte) (*Service, error) {
 	bad := func(err error) (*Service, error) {
 		return nil, fault.New(fault.Invalid, "read canonical form", "", err)
@@ -73,7 +74,7 @@ func FromCanonical(data []byte) (*Service, error) {
 	var problems Problems
 	judge{s, func(string) bool { return false }, func(path string, line int, rule, cure string) {
 		problems = append(problems, Problem{"canonical form", line, path, rule, cure})
-	}}.all()
+	}, true}.all()
 	switch {
 	case len(problems) > 0:
 		return bad(problems)

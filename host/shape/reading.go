@@ -61,7 +61,7 @@ func (r *reading) finish() {
 		r.fail("shape", "missing", "write shape: service")
 	}
 	r.service.complete()
-	j := judge{&r.service, func(path string) bool { return r.bad[path] }, r.failIn}
+	j := judge{&r.service, func(path string) bool { return r.bad[path] }, r.failIn, false}
 	j.all()
 }
 

@@ -41,6 +41,8 @@ type judge struct {
 	*Service
 	bad    func(path string) bool
 	report func(path string, textLine int, rule, cure string)
+	// modules says that names of modules' declarations are names.
+	modules bool
 }
 
 func (j judge) all() {
@@ -63,6 +65,7 @@ func (j judge) name() {
 	switch {
 	case j.Name == "":
 		j.fail("name", "missing", "give the declaration a name: it is its identity")
+	case j.modules && OfModule(j.Name) != "":
 	case strings.ContainsRune(j.Name, '.'):
 		j.fail("name", fmt.Sprintf("%.80q: a name with a dot, MODULE.NAME, is kept for modules", j.Name), "use - in its place")
 	case !dnsLabel(j.Name):
@@ -78,7 +81,7 @@ func dnsLabel(s string) bool {
 }
 
 func (j judge) unit() {
-	if j.bad("unit") || j.Unit == unit.Name(j.Name+".service") && !dnsLabel(j.Name) || j.Unit == "" && j.Name == "" {
+	if j.bad("unit") || j.Unit == unit.Name(j.Name+".service") && !dnsLabel(j.Name) && !j.modules || j.Unit == "" && j.Name == "" {
 		return // complained about, there or at the name it was made of
 	}
 	n, err := unit.ParseName(string(j.Unit))

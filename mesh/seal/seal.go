@@ -8,8 +8,9 @@
 // Sum lets a reader tell that keys vanished or were exchanged: the last value of
 // each commit holds the sum of everything that stands after it.
 //
-// A signed index is bytes and a signature. The two kinds of signature are of
-// different texts, and one never passes for the other. Everything here is pure
+// A signed index is bytes and a signature, and so is what a runtime is to serve.
+// The kinds of signature are of different texts, and one never passes for
+// another. Everything here is pure
 // and safe for concurrent use. Errors are *fault.Error of class refused: a
 // signature or place that is not right is never accepted in part.
 package seal
@@ -33,6 +34,7 @@ import (
 const (
 	valueDomain = "stead sealed value 1\n"
 	indexDomain = "stead index 1\n"
+	toolsDomain = "stead tools 1\n"
 )
 
 // Place is where and as what a value was written.
@@ -136,8 +138,22 @@ func Index(key ed25519.PrivateKey, index []byte) []byte {
 
 // CheckIndex returns an error of class refused unless signature is that of index.
 func CheckIndex(key ed25519.PublicKey, index, signature []byte) error {
-	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, slices.Concat([]byte(indexDomain), index), signature) {
-		return fault.New(fault.Refused, "check index", "", errors.New("it is not signed by this mesh"))
+	return check(key, indexDomain, "index", index, signature)
+}
+
+// Tools returns the signature of the bytes of what a runtime is to serve.
+func Tools(key ed25519.PrivateKey, tools []byte) []byte {
+	return ed25519.Sign(key, slices.Concat([]byte(toolsDomain), tools))
+}
+
+// CheckTools returns an error of class refused unless signature is that of tools.
+func CheckTools(key ed25519.PublicKey, tools, signature []byte) error {
+	return check(key, toolsDomain, "tools", tools, signature)
+}
+
+func check(key ed25519.PublicKey, domain, what string, text, signature []byte) error {
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, slices.Concat([]byte(domain), text), signature) {
+		return fault.New(fault.Refused, "check "+what, "", errors.New("it is not signed by this mesh"))
 	}
 	return nil
 }

@@ -58,15 +58,24 @@ func TestEveryByteOfAValueIsSealed(t *testing.T) {
 	}
 }
 
-func TestTheTwoKindsOfSignatureAreNotExchanged(t *testing.T) {
+func TestTheKindsOfSignatureAreNotExchanged(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	index := []byte(`{"node":"ws1"}`)
-	require.NoError(t, CheckIndex(public, index, Index(private, index)))
-	require.Error(t, CheckIndex(public, []byte(`{"node":"ws2"}`), Index(private, index)))
-	require.Error(t, CheckIndex(public, index, ed25519.Sign(private, index)))
-	require.Error(t, CheckIndex(nil, index, Index(private, index)))
-	require.Error(t, CheckIndex(public, index, ed25519.Sign(private, append([]byte(valueDomain), index...))))
+	text := []byte(`{"node":"ws1"}`)
+	type sign = func(ed25519.PrivateKey, []byte) []byte
+	for name, kind := range map[string]struct {
+		sign, other sign
+		check       func(ed25519.PublicKey, []byte, []byte) error
+	}{"index": {Index, Tools, CheckIndex}, "tools": {Tools, Index, CheckTools}} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, kind.check(public, text, kind.sign(private, text)))
+			require.Error(t, kind.check(public, []byte(`{"node":"ws2"}`), kind.sign(private, text)))
+			require.Error(t, kind.check(public, text, kind.other(private, text)))
+			require.Error(t, kind.check(public, text, ed25519.Sign(private, text)))
+			require.Error(t, kind.check(nil, text, kind.sign(private, text)))
+			require.Error(t, kind.check(public, text, ed25519.Sign(private, append([]byte(valueDomain), text...))))
+		})
+	}
 }
 
 func TestTheSumTellsWhatVanishedOrWasExchanged(t *testing.T) {

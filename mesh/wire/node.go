@@ -87,11 +87,11 @@ type Event struct {
 	// ID tells an event that was sent twice: unique in the mesh.
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // by the clock of who tells it
-	// Source is who tells it: host, controller.
+	// Source is who tells it: host, runtime, controller.
 	Source string `json:"source"`
 	Node   string `json:"node,omitempty"`
 	Who    string `json:"who,omitempty"` // the person whose doing it was: "operator alice"
-	// Kind is what happened: apply, withdraw, node, started, stopped, restarted,
+	// Kind is what happened: apply, withdraw, node, seat, module, started, stopped, restarted,
 	// written, removed, reload, outcome, sync, lost.
 	Kind        string `json:"kind"`
 	Declaration string `json:"declaration,omitempty"`

@@ -150,13 +150,16 @@ const (
 	Declarations = "declarations"
 	Nodes        = "nodes"
 	Reports      = "reports"
+	Seats        = "seats"
+	Modules      = "modules"
+	Holders      = "holders"
 )
 
 // GetRequest asks for one page of what is known. Names and Nodes narrow it.
 type GetRequest struct {
 	Wire   int               `json:"wire"`
 	Kind   string            `json:"kind"`
-	Names  []string          `json:"names,omitempty"`  // of declarations
+	Names  []string          `json:"names,omitempty"`  // of declarations, seats or modules; of holders, the seats
 	Nodes  []string          `json:"nodes,omitempty"`  // of nodes
 	Labels map[string]string `json:"labels,omitempty"` // that a node carries
 	// Content asks for what declarations declare too. Viewers get none.
@@ -165,7 +168,7 @@ type GetRequest struct {
 	After string `json:"after,omitempty"`
 }
 
-// GetReply is one page, sorted by name, and by node and name.
+// GetReply is one page, sorted by name, and by node and name or seat.
 type GetReply struct {
 	Mesh         string            `json:"mesh"`
 	Epoch        string            `json:"epoch"`
@@ -173,6 +176,9 @@ type GetReply struct {
 	Declarations []Declaration     `json:"declarations,omitempty"`
 	Nodes        []Node            `json:"nodes,omitempty"`
 	Reports      []NodeReport      `json:"reports,omitempty"`
+	Seats        []Seat            `json:"seats,omitempty"`
+	Modules      []Module          `json:"modules,omitempty"`
+	Holders      []Holder          `json:"holders,omitempty"`
 	Missing      []string          `json:"missing,omitempty"` // of Names and Nodes: not known
 	Closest      map[string]string `json:"closest,omitempty"` // of Missing: a known name that is near
 	Next         string            `json:"next,omitempty"`    // "" is the last page
@@ -192,12 +198,16 @@ type Declaration struct {
 	Nodes      []string          `json:"nodes,omitempty"`  // addressing:
 	Labels     map[string]string `json:"labels,omitempty"` // exactly
 	All        bool              `json:"all,omitempty"`    // one of them
-	Digest     string            `json:"digest"`
-	Size       int               `json:"size"`
-	By         string            `json:"by"` // who changed it last: "operator alice"
-	At         time.Time         `json:"at"`
-	Canonical  json.RawMessage   `json:"declares,omitempty"`
-	On         int               `json:"on"` // how many nodes
+	// Capability is the addressing of what a module declares: the nodes that report
+	// it, where it is not All. Module is the module; "" for what people declare.
+	Capability string          `json:"capability,omitempty"`
+	Module     string          `json:"module,omitempty"`
+	Digest     string          `json:"digest"`
+	Size       int             `json:"size"`
+	By         string          `json:"by"` // who changed it last: "operator alice"
+	At         time.Time       `json:"at"`
+	Canonical  json.RawMessage `json:"declares,omitempty"`
+	On         int             `json:"on"` // how many nodes
 	// Outcomes counts the reports of this generation; the rest of On has none yet.
 	Outcomes map[report.Outcome]int `json:"outcomes,omitempty"`
 }
