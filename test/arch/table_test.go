@@ -70,6 +70,7 @@ var table = []row{
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
 	{adapters, "host/journal", "host/fault host/unit seats", ""},
 	{adapters, "host/verify", "host/unit", ""},
+	{adapters, "runtime/escalate", "host/fault host/shape host/unit", "host/systemd"},
 
 	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},
 	{ground, "mesh/server", "host/fault mesh/identity", ""},

@@ -1,0 +1,329 @@
+package escalate
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"stead/host/fault"
+)
+
+const (
+	version     = 1
+	maxAsked    = 16 << 10
+	maxAnswered = 256 << 10
+	writeFor    = 5 * time.Second // after which a peer that does not read is given up
+	helloFor    = 5 * time.Second
+	firstRedial = 20 * time.Millisecond
+	lastRedial  = 2 * time.Second
+	connectWait = 5 * time.Second
+)
+
+// ClientOptions of a Client.
+type ClientOptions struct {
+	Path string // of the socket; "" is SocketPath
+	// Late is told of calls that ended when nobody waited for them any more, each
+	// once or, when the runtime is killed at that moment, by the next one again. It
+	// must return soon: nothing else is read meanwhile. May be nil.
+	Late   func(Late)
+	Logger *slog.Logger
+}
+
+// Client is the runtime's end of the connection to the helper.
+type Client struct {
+	o ClientOptions
+
+	mu      sync.Mutex // guards what follows, and writes
+	nc      net.Conn   // nil while there is none
+	why     error      // why there is none
+	changed chan struct{}
+	pending map[string]*pending
+}
+
+// pending is a call that somebody waits for.
+type pending struct {
+	line []byte
+	sent bool
+	job  uint32
+	got  chan answered // capacity 1: its end
+}
+
+// NewClient checks the options and starts nothing.
+func NewClient(o ClientOptions) (*Client, error) {
+	if o.Path == "" {
+		o.Path = SocketPath
+	}
+	if o.Logger == nil {
+		return nil, fault.New(fault.Internal, "new client", o.Path, errors.New("no logger"))
+	}
+	return &Client{o: o, changed: make(chan struct{}), pending: map[string]*pending{}, why: errors.New("not connected yet")}, nil
+}
+
+// Run keeps the connection until ctx ends, and then returns nil. It may run once.
+func (c *Client) Run(ctx context.Context) error {
+	delay := time.Duration(0)
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := c.connection(ctx)
+		c.lost(err)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) > time.Second {
+			delay = 0
+		}
+		if delay == 0 {
+			c.o.Logger.Warn("no connection to the root helper", "socket", c.o.Path, "error", err)
+		}
+		delay = min(max(2*delay, firstRedial), lastRedial)
+		pause(ctx, delay)
+	}
+	return nil
+}
+
+// Do asks for one act and waits for its end, or with NoWait until its job is
+// queued. Whatever the connection does meanwhile, it is done at most once. When
+// ctx ends first the act goes on, and Late is told of its end; the Outcome then
+// names the job if there is one.
+//
+// Errors, besides those of the helper: unavailable when it could not be asked
+// within five seconds, or before ctx ended, and nothing was done; timeout and
+// canceled when ctx ended.
+func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
+	id := rand.Text()
+	line, err := json.Marshal(asked{ID: id, Act: r.Act, Unit: string(r.Unit), NoWait: r.NoWait, For: forWhom(ctx)})
+	if err != nil || len(line) >= maxAsked {
+		return Outcome{}, fault.New(fault.Invalid, string(r.Act), string(r.Unit), errors.New("it cannot be written"))
+	}
+	p := &pending{line: append(line, '\n'), got: make(chan answered, 1)}
+	c.mu.Lock()
+	c.pending[id] = p
+	c.write(p)
+	c.mu.Unlock()
+	return c.wait(ctx, id, r)
+}
+
+func (c *Client) wait(ctx context.Context, id string, r Request) (Outcome, error) {
+	p := c.pendingOf(id)
+	patience := time.NewTimer(connectWait)
+	defer patience.Stop()
+	for {
+		select {
+		case a := <-p.got:
+			c.forget(id)
+			return a.End.Outcome, a.End.err()
+		case <-patience.C:
+			if why, unsent := c.giveUp(id); unsent {
+				return Outcome{}, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("the root helper cannot be asked: %w", why))
+			}
+		case <-ctx.Done():
+			return c.late(ctx, id, r)
+		}
+	}
+}
+
+// giveUp forgets a call that was never sent, and says why it was not.
+func (c *Client) giveUp(id string) (why error, unsent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending[id].sent {
+		return nil, false
+	}
+	delete(c.pending, id)
+	return c.why, true
+}
+
+// late is the answer when ctx ended before the call did.
+func (c *Client) late(ctx context.Context, id string, r Request) (Outcome, error) {
+	c.mu.Lock()
+	p := c.pending[id]
+	delete(c.pending, id) // from here on its end is told to Late
+	why := c.why
+	c.mu.Unlock()
+	select {
+	case a := <-p.got:
+		return a.End.Outcome, a.End.err()
+	default:
+	}
+	if !p.sent {
+		return Outcome{}, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("the root helper was not asked in time: %w", why))
+	}
+	class, text := fault.Timeout, "the root helper has not answered; it may have been done"
+	if errors.Is(ctx.Err(), context.Canceled) {
+		class = fault.Canceled
+	}
+	if p.job != 0 {
+		text = fmt.Sprintf("job %d has not ended; it goes on", p.job)
+	}
+	return Outcome{Job: p.job}, fault.New(class, string(r.Act), string(r.Unit), errors.New(text))
+}
+
+func (c *Client) pendingOf(id string) *pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending[id]
+}
+
+func (c *Client) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
+}
+
+// write sends a call; c.mu is held. One that does not get through is sent again
+// by the next connection: the helper knows its id.
+func (c *Client) write(p *pending) {
+	if c.nc == nil {
+		return
+	}
+	p.sent = true
+	c.put(p.line)
+}
+
+// put writes a line; c.mu is held.
+func (c *Client) put(line []byte) {
+	_ = c.nc.SetWriteDeadline(time.Now().Add(writeFor))
+	if _, err := c.nc.Write(line); err != nil {
+		_ = c.nc.Close() // half a line may be out
+	}
+}
+
+// connection makes one and reads from it until it is lost.
+func (c *Client) connection(ctx context.Context) error {
+	d := net.Dialer{Timeout: helloFor}
+	nc, err := d.DialContext(ctx, "unix", c.o.Path)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
+	in := bufio.NewReaderSize(nc, maxAnswered)
+	if err := c.greet(nc, in); err != nil {
+		return err
+	}
+	c.attach(nc)
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		var a answered
+		if err := json.Unmarshal(line, &a); err != nil {
+			return err
+		}
+		c.take(a)
+	}
+}
+
+// greet waits until the helper says that it serves us. The nonce says that what
+// we send was sent after it looked who we are.
+func (c *Client) greet(nc net.Conn, in *bufio.Reader) error {
+	_ = nc.SetDeadline(time.Now().Add(helloFor))
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	var a answered
+	if err := json.Unmarshal(line, &a); err != nil {
+		return err
+	}
+	switch {
+	case a.Refused != "":
+		return fault.New(fault.Denied, "connect", c.o.Path, errors.New(a.Refused))
+	case a.Hello != version:
+		return fault.New(fault.Unsupported, "connect", c.o.Path, fmt.Errorf("the root helper speaks version %d, and this is %d", a.Hello, version)).
+			WithHint("restart stead-escalate.service and stead-runtime.service: they are of different versions")
+	}
+	answer, err := json.Marshal(asked{Nonce: a.Nonce})
+	if err != nil {
+		return err
+	}
+	if _, err := nc.Write(append(answer, '\n')); err != nil {
+		return err
+	}
+	return nc.SetDeadline(time.Time{})
+}
+
+// attach makes nc the connection, asks for what became of earlier calls, and
+// sends what waits.
+func (c *Client) attach(nc net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nc, c.why = nc, nil
+	c.put([]byte(`{"adopt":true}` + "\n"))
+	for _, p := range c.pending {
+		c.write(p)
+	}
+	close(c.changed)
+	c.o.Logger.Info("connected to the root helper", "socket", c.o.Path)
+}
+
+func (c *Client) lost(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nc != nil {
+		c.changed = make(chan struct{})
+	}
+	c.nc, c.why = nil, err
+}
+
+// Wait waits until there is a connection, or ctx ends; the error is of class
+// unavailable and says why there is none.
+func (c *Client) Wait(ctx context.Context) error {
+	c.mu.Lock()
+	changed := c.changed
+	c.mu.Unlock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fault.New(fault.Unavailable, "connect", c.o.Path, c.why)
+	}
+}
+
+// take looks at one line of the helper's.
+func (c *Client) take(a answered) {
+	c.mu.Lock()
+	p := c.pending[a.ID]
+	if p != nil && a.Job != 0 {
+		p.job = a.Job
+	}
+	if a.End == nil {
+		c.mu.Unlock()
+		return
+	}
+	if p != nil {
+		select {
+		case p.got <- a:
+		default: // it was told twice
+		}
+	}
+	c.mu.Unlock()
+	if p == nil && c.o.Late != nil {
+		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
+	}
+	told, err := json.Marshal(asked{Told: []string{a.ID}})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.nc != nil {
+		c.put(append(told, '\n'))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
