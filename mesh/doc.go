@@ -9,7 +9,7 @@
 //
 // Use: Connect returns at once and dials in the background; Wait waits for the
 // first connection. Call and CallAll ask, NewService and its Run answer, Publish
-// and Listen pass hints. Notify wakes whoever must look again when a connection
+// and Listen pass hints, Follow takes a stream of an Endpoint that has one. Notify wakes whoever must look again when a connection
 // comes or goes; State says how it stands now.
 //
 // Nothing is queued while there is no connection: a call fails at once with
@@ -18,7 +18,16 @@
 // it may have been done.
 //
 // Memory is bounded everywhere: calls that wait and run by each endpoint's
-// limits, answers by size, what is received by the subscription's limits.
+// limits, answers by size, what is received by the subscription's limits, a
+// stream by what its caller grants: a window ahead of what was taken, and one
+// message.
+//
+// A stream ends within a second of its caller's going, and is asked for again
+// by a caller who is still there, behind the last chunk that was taken: after
+// the loss of a connection, at the end of a service, and every 50 minutes, since
+// the server lets one call be answered for an hour. Its control subject is made
+// by the caller, who thereby never publishes where a node wants it to, and only
+// the same user, as the server states it, is heard there.
 //
 // Concurrency: all methods may be called from any goroutine. Handlers run in
 // goroutines of their own; nothing is called under a lock. Errors are

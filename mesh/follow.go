@@ -97,7 +97,7 @@ func (f *follower) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return fault.New(endClass(ctx), "follow", f.subject, ctx.Err())
 		case !f.resumes(err):
-			return fault.New(fault.ClassOf(err), "follow", f.subject, err)
+			return f.last(err)
 		}
 		if f.good.After(before) {
 			n = 0
@@ -113,6 +113,15 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		wait(ctx, delay(n))
 	}
+}
+
+// last is the error that ends a stream: the handler's own as it is.
+func (f *follower) last(err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) && known.Op != "" {
+		return err
+	}
+	return fault.New(fault.ClassOf(err), "follow", f.subject, err).WithHint(fault.HintOf(err))
 }
 
 // resumes reports whether the stream is asked for again after err.

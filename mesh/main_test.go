@@ -43,7 +43,7 @@ func serve(t *testing.T, c *mesh.Conn, e mesh.Endpoint) (*mesh.Service, func() e
 	return run(t, c, mesh.ServiceOptions{Name: "controller", Version: "1.0.0", Endpoints: []mesh.Endpoint{e}})
 }
 
-func run(t *testing.T, c *mesh.Conn, o mesh.ServiceOptions) (*mesh.Service, func() error) {
+func run(t testing.TB, c *mesh.Conn, o mesh.ServiceOptions) (*mesh.Service, func() error) {
 	t.Helper()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -168,7 +168,7 @@ func (s *Stream) grant(all int64) {
 // watch ends the stream when its caller is silent or its life is over, and says
 // something when nothing was said for a while.
 func (s *Stream) watch() {
-	tick := time.NewTicker(callerSilence / 9)
+	tick := time.NewTicker(callerSilence / 16)
 	defer tick.Stop()
 	life := time.NewTimer(s.e.Life)
 	defer life.Stop()

@@ -35,8 +35,8 @@ const (
 const (
 	// grantEvery is how often the caller speaks, and callerSilence after how long
 	// without a word it is gone.
-	grantEvery    = 250 * time.Millisecond
-	callerSilence = 900 * time.Millisecond
+	grantEvery    = 200 * time.Millisecond
+	callerSilence = 800 * time.Millisecond
 	// beatEvery is how often the handler speaks, and handlerSilence after how long
 	// without a word it is gone.
 	beatEvery      = time.Second

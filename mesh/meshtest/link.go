@@ -25,7 +25,7 @@ type Link struct {
 	count int
 }
 
-func newLink(t *testing.T) *Link {
+func newLink(t testing.TB) *Link {
 	t.Helper()
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@ type Mesh struct {
 	Store string // the server's folder
 	Link  *Link
 
-	t      *testing.T
+	t      testing.TB
 	tls    *tls.Config
 	server *server.Server
 	stop   context.CancelFunc
@@ -42,7 +42,7 @@ type Mesh struct {
 }
 
 // New starts a mesh that ends with the test.
-func New(t *testing.T) *Mesh {
+func New(t testing.TB) *Mesh {
 	t.Helper()
 	dir := t.TempDir()
 	keys, err := identity.Create(filepath.Join(dir, "keys"), time.Now())
