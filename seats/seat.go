@@ -73,14 +73,20 @@ type Holder struct {
 	Module string       `json:"module"`
 }
 
+// Refused is the error of a claim that is not accepted, and why.
+func (c Claim) Refused(class fault.Class, cause error) *fault.Error {
+	return fault.New(class, "", fmt.Sprintf("claim of seat %.80s by module %.80q on node %q refused", c.Seat, c.Module, string(c.Node)), cause)
+}
+
 // Judge returns nil when c is to be accepted: every verb of s is served, and
 // nobody else holds the seat on that node. Holder is the module that holds it
 // now, "" for none. Errors: refused, with what is missing; conflict, with who
 // holds it.
 func Judge(s Seat, c Claim, holder string) error {
-	object := fmt.Sprintf("claim of seat %s by module %q on node %q", s.Name, c.Module, string(c.Node))
 	refuse := func(class fault.Class, format string, args ...any) error {
-		return fault.New(class, "", object+" refused", fmt.Errorf(format, args...))
+		at := c
+		at.Seat = s.Name
+		return at.Refused(class, fmt.Errorf(format, args...))
 	}
 	if c.Seat != s.Name {
 		return refuse(fault.Refused, "it is a claim of seat %q", string(c.Seat))

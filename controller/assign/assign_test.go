@@ -122,12 +122,18 @@ func random(r *rand.Rand) *State {
 		for range r.IntN(3) {
 			l[fmt.Sprintf("k%d", r.IntN(2))] = fmt.Sprintf("v%d", r.IntN(2))
 		}
-		nodes = append(nodes, &Node{Name: fmt.Sprintf("n%d", i), Labels: l, Removed: r.IntN(5) == 0})
+		n := &Node{Name: fmt.Sprintf("n%d", i), Labels: l, Removed: r.IntN(5) == 0}
+		for k := range r.IntN(3) {
+			n.Capabilities = append(n.Capabilities, fmt.Sprintf("c%d", k))
+		}
+		nodes = append(nodes, n)
 	}
 	s := stateOf(nodes)
 	for i := range r.IntN(6) {
 		a := Address{All: true}
-		switch r.IntN(3) {
+		switch r.IntN(4) {
+		case 3:
+			a = Address{Capability: fmt.Sprintf("c%d", r.IntN(2))}
 		case 0:
 			a = Address{Labels: labels(fmt.Sprintf("k%d", r.IntN(2)), fmt.Sprintf("v%d", r.IntN(2)), fmt.Sprintf("k%d", r.IntN(3)), "v0")}
 		case 1:

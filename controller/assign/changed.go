@@ -21,9 +21,10 @@ func Changed(before, after *Placement) []string {
 			c.compare(d, nil)
 		}
 	}
-	touched := c.touched
+	touched, catalogue := c.touched, sameCatalogue(before.state, after.state)
 	for _, name := range after.nodes {
-		if n, was := after.state.Nodes[name], before.state.Nodes[name]; n != was && !touched[name] && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) {
+		moved := after.state.Nodes[name] != before.state.Nodes[name]
+		if moved && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) || (moved || !catalogue) && !sameTools(before, after, name) {
 			touched[name] = true
 		}
 	}

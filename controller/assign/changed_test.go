@@ -123,6 +123,7 @@ func TestAMarkTellsInWhatTwoStatesDiffer(t *testing.T) {
 		"a mark of nobody":     {"nonsense", wire.New},
 		"of too many parts":    {now + ".x", wire.New},
 		"labels are no nodes":  {with(func(d *Declaration) { d.Address = Address{Labels: labels("web1", "web2")} }), wire.Moved},
+		"a capability":         {with(func(d *Declaration) { d.Address = Address{Capability: "x"} }), wire.Moved},
 		"labels, by their key": {with(func(d *Declaration) { d.Address = Address{Labels: labels("web1", "x")} }), wire.Moved},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // what it has stays in force), that is not known (not_found) or was removed
 // (refused).
 func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, error) {
-	if err := p.mayTell(node); err != nil {
+	if err := p.mayTell("make index", node); err != nil {
 		return wire.Index{}, err
 	}
 	set := p.Set(node)
@@ -30,8 +30,7 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	return index, nil
 }
 
-func (p *Placement) mayTell(node string) error {
-	const op = "make index"
+func (p *Placement) mayTell(op, node string) error {
 	n := p.state.Nodes[node]
 	switch why, unreadable := p.state.UnreadableNodes[node]; {
 	case p.state.Unsound != nil:

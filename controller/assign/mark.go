@@ -71,6 +71,8 @@ func (a Address) key() string {
 		return "all"
 	case len(a.Nodes) > 0:
 		return "nodes " + strings.Join(a.sorted(), " ")
+	case a.Capability != "":
+		return "capability " + a.Capability
 	}
 	return "labels " + labelsKey(a.Labels)
 }
@@ -101,6 +103,8 @@ func (a Address) String() string {
 		return "all"
 	case len(a.Nodes) > 0:
 		return "nodes " + List(a.Nodes)
+	case a.Capability != "":
+		return "capability " + a.Capability
 	}
 	parts := make([]string, 0, len(a.Labels))
 	for _, k := range slices.Sorted(maps.Keys(a.Labels)) {

@@ -12,16 +12,17 @@ type Placement struct {
 	nodes    []string       // those that are known and not removed, sorted
 	declared []*Declaration // those that are in force and readable, sorted by name
 	all      []int          // positions in declared of those for every node
-	labelled []*group
-	selector map[string]*group // by labelsKey
+	selected []*group
+	selector map[string]*group // by the key of the address
 	named    map[string][]int  // node → positions of those that name it
+	modules  []*Module         // those that are not gone, sorted by name
 }
 
-// group is the declarations of one selection by labels.
+// group is the declarations of one selection, by labels or by a capability.
 type group struct {
-	labels  map[string]string
+	of      Address
 	members []int
-	nodes   []string // that carry all of labels, sorted
+	nodes   []string // that it holds, sorted
 }
 
 // Place works out who has what in s.
@@ -41,6 +42,11 @@ func Place(s *State) *Placement {
 		p.file(len(p.declared)-1, d.Address)
 	}
 	p.match()
+	for _, name := range slices.Sorted(maps.Keys(s.Modules)) {
+		if m := s.Modules[name]; !m.Gone {
+			p.modules = append(p.modules, m)
+		}
+	}
 	return p
 }
 
@@ -65,20 +71,20 @@ func (p *Placement) file(i int, a Address) {
 				p.named[node] = append(at, i)
 			}
 		}
-	case len(a.Labels) > 0:
-		key := labelsKey(a.Labels)
+	case len(a.Labels) > 0 || a.Capability != "":
+		key := a.key()
 		g := p.selector[key]
 		if g == nil {
-			g = &group{labels: a.Labels}
+			g = &group{of: a}
 			p.selector[key] = g
-			p.labelled = append(p.labelled, g)
+			p.selected = append(p.selected, g)
 		}
 		g.members = append(g.members, i)
 	}
 }
 
-// match finds the nodes of every selection. Each looks only at the nodes that
-// carry the rarest of its labels.
+// match finds the nodes of every selection. One by labels looks only at the nodes
+// that carry the rarest of them.
 func (p *Placement) match() {
 	type label struct{ key, value string }
 	carriers := map[label][]string{}
@@ -87,10 +93,13 @@ func (p *Placement) match() {
 			carriers[label{k, v}] = append(carriers[label{k, v}], name)
 		}
 	}
-	for _, g := range p.labelled {
+	for _, g := range p.selected {
 		var few []string
+		if g.of.Capability != "" {
+			few = p.nodes
+		}
 		first := true
-		for k, v := range g.labels {
+		for k, v := range g.of.Labels {
 			if c := carriers[label{k, v}]; first || len(c) < len(few) {
 				few, first = c, false
 			}
@@ -103,7 +112,7 @@ func (p *Placement) match() {
 	}
 }
 
-func (g *group) holds(n *Node) bool { return Address{Labels: g.labels}.Holds(n) }
+func (g *group) holds(n *Node) bool { return g.of.Holds(n) }
 
 // Nodes returns the names of all nodes that are known and not removed, sorted.
 // The caller does not change it.
@@ -128,7 +137,7 @@ func (p *Placement) NodesOf(a Address) []string {
 		}
 		return there
 	}
-	if g := p.selector[labelsKey(a.Labels)]; g != nil {
+	if g := p.selector[a.key()]; g != nil {
 		return g.nodes
 	}
 	var there []string
@@ -147,7 +156,7 @@ func (p *Placement) Set(node string) []*Declaration {
 		return nil
 	}
 	at := slices.Concat(p.all, p.named[node])
-	for _, g := range p.labelled {
+	for _, g := range p.selected {
 		if g.holds(p.state.Nodes[node]) {
 			at = append(at, g.members...)
 		}
@@ -166,7 +175,7 @@ func (p *Placement) Count(node string) int {
 		return 0
 	}
 	n := len(p.all) + len(p.named[node])
-	for _, g := range p.labelled {
+	for _, g := range p.selected {
 		if g.holds(p.state.Nodes[node]) {
 			n += len(g.members)
 		}

@@ -8,9 +8,12 @@
 package assign
 
 import (
+	"slices"
 	"time"
 
 	"stead/host/shape"
+	"stead/modules"
+	"stead/seats"
 )
 
 // State is mesh state at one revision. It is not changed once it is shared.
@@ -28,6 +31,12 @@ type State struct {
 	// declaration or node, why. What is declared there is not known.
 	UnreadableDeclarations map[string]string
 	UnreadableNodes        map[string]string
+	// Seats and Modules are by name, those that are gone among them; those that
+	// cannot be read are as above.
+	Seats             map[string]*Seat
+	Modules           map[string]*Module
+	UnreadableSeats   map[string]string
+	UnreadableModules map[string]string
 	// Unsound says why the state as a whole cannot be what controllers wrote, such
 	// as keys that vanished; nil when all is well. Nothing is told to nodes then.
 	Unsound error
@@ -51,14 +60,55 @@ type Declaration struct {
 
 // Node is one node that the mesh knows.
 type Node struct {
-	Name     string
-	Labels   map[string]string
-	Account  string // operator account; "" for none
-	Linger   string // auto, on, off
-	Removed  bool
+	Name    string
+	Labels  map[string]string
+	Account string // operator account; "" for none
+	Linger  string // auto, on, off
+	// Capabilities are what its host last said that it has: sorted, each once. They
+	// stand here because what is assigned to the node follows from them, and that is
+	// to be the same at the same revision for whoever works it out.
+	Capabilities []string
+	Removed      bool
+	By           string
+	At           time.Time
+	Revision     uint64
+}
+
+// Seat is a seat in mesh state. Of one that is gone only the name is known.
+type Seat struct {
+	seats.Seat
+	Record
+}
+
+// Module is a module in mesh state. Of one that is gone only the name is known.
+type Module struct {
+	modules.Manifest
+	Record
+}
+
+// Record is what mesh state holds of a seat or a module besides itself.
+type Record struct {
+	Gone bool
+	// Edition is that of the controllers which wrote it: the catalogues of stead are
+	// numbered, and an older one does not undo a newer one.
+	Edition  int
 	By       string
 	At       time.Time
 	Revision uint64
+}
+
+// Address says which nodes m is assigned to: those that report what it requires.
+// It is that of all it declares, too.
+func (m *Module) Address() Address {
+	if m.Requires == "" {
+		return Address{All: true}
+	}
+	return Address{Capability: m.Requires}
+}
+
+// Has reports whether the node reports a capability; every node has "".
+func (n *Node) Has(capability string) bool {
+	return capability == "" || slices.Contains(n.Capabilities, capability)
 }
 
 // Address says which nodes a declaration is for: exactly one of its fields is
@@ -67,6 +117,9 @@ type Address struct {
 	Nodes  []string          `json:"nodes,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	All    bool              `json:"all,omitempty"`
+	// Capability addresses the nodes that report it. It is for modules: no file
+	// declares it.
+	Capability string `json:"capability,omitempty"`
 }
 
 // Holds reports whether n is addressed.
@@ -83,6 +136,8 @@ func (a Address) Holds(n *Node) bool {
 			}
 		}
 		return false
+	case a.Capability != "":
+		return n.Has(a.Capability)
 	}
 	for key, value := range a.Labels {
 		if got, ok := n.Labels[key]; !ok || got != value {

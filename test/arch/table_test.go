@@ -54,8 +54,8 @@ var table = []row{
 	{pure, "host/install", "host/fault host/unit", ""},
 	{pure, "mesh/seal", "host/fault", ""},
 	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
-	{pure, "controller/assign", "host/fault host/shape mesh/wire", ""},
-	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire", ""},
+	{pure, "controller/assign", "host/fault host/shape mesh/subject mesh/wire modules seats", ""},
+	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire modules seats", ""},
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
@@ -77,10 +77,10 @@ var table = []row{
 	{ground, "mesh", "host/fault mesh/identity mesh/subject", ""},
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
 	{ground, "mesh/trail", "host/fault mesh mesh/wire", "mesh/identity"},
-	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/wire", "mesh/identity"},
+	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/subject mesh/wire modules seats", "mesh/identity"},
 	{ground, "mesh/client", "host/fault mesh/subject mesh/wire", ""},
 
-	{fakes, "host/systemd/systemdtest", "host/fault host/systemd host/unit", ""},
+	{fakes, "host/systemd/systemdtest", "host/fault host/install host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
 	{assembly, "host/setup", "host/fault host/systemd host/unit", ""},
@@ -88,7 +88,7 @@ var table = []row{
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault host/report host/shape " +
-		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire", "mesh/client"},
+		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire modules seats", "mesh/client"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
