@@ -65,8 +65,9 @@ func Protected(n unit.Name) (why string, protected bool) {
 	return "", false
 }
 
-// standsOn reports whether stead goes down when n is stopped.
-func standsOn(n unit.Name) (why string, yes bool) {
+// StandsOn reports whether stead goes down when n is stopped, and why. Of the
+// protected units the others are those that stop the machine.
+func StandsOn(n unit.Name) (why string, yes bool) {
 	if !valid(n) {
 		return "", false
 	}

@@ -125,10 +125,10 @@ func (j judge) reaches(f unit.File) []reach {
 	for _, key := range []string{"Conflicts", "PropagatesStopTo"} {
 		for _, value := range f.Values("Unit", key) {
 			words, _ := unit.Words(value)
-			look(key, words, standsOn)
+			look(key, words, StandsOn)
 		}
 	}
-	look("RequiredBy", f.List("Install", "RequiredBy"), standsOn)
+	look("RequiredBy", f.List("Install", "RequiredBy"), StandsOn)
 	look("Alias", f.List("Install", "Alias"), Protected)
 	look("Also", f.List("Install", "Also"), Protected)
 	return found

@@ -82,7 +82,7 @@ type fetched struct {
 func fetch(ctx context.Context, l *link, name unit.Name, all []fetched) error {
 	calls := make([]call, len(all))
 	for i, f := range all {
-		calls[i] = get(unitPath(name), f.iface, f.property)
+		calls[i] = get(pathOfUnit(name), f.iface, f.property)
 	}
 	for i, r := range l.do(ctx, calls) {
 		var a *answer

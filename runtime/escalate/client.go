@@ -107,74 +107,57 @@ func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
 	c.pending[id] = p
 	c.write(p)
 	c.mu.Unlock()
-	return c.wait(ctx, id, r)
+	return c.wait(ctx, id, r, p)
 }
 
-func (c *Client) wait(ctx context.Context, id string, r Request) (Outcome, error) {
-	p := c.pendingOf(id)
+func (c *Client) wait(ctx context.Context, id string, r Request, p *pending) (Outcome, error) {
 	patience := time.NewTimer(connectWait)
 	defer patience.Stop()
 	for {
 		select {
 		case a := <-p.got:
-			c.forget(id)
 			return a.End.Outcome, a.End.err()
 		case <-patience.C:
-			if why, unsent := c.giveUp(id); unsent {
-				return Outcome{}, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("the root helper cannot be asked: %w", why))
+			if c.unsent(p) {
+				return c.leave(ctx, id, r, p)
 			}
 		case <-ctx.Done():
-			return c.late(ctx, id, r)
+			return c.leave(ctx, id, r, p)
 		}
 	}
 }
 
-// giveUp forgets a call that was never sent, and says why it was not.
-func (c *Client) giveUp(id string) (why error, unsent bool) {
+func (c *Client) unsent(p *pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending[id].sent {
-		return nil, false
-	}
-	delete(c.pending, id)
-	return c.why, true
+	return !p.sent
 }
 
-// late is the answer when ctx ended before the call did.
-func (c *Client) late(ctx context.Context, id string, r Request) (Outcome, error) {
+// leave is the answer when the caller waits no longer. From here on Late is told
+// of the end.
+func (c *Client) leave(ctx context.Context, id string, r Request, p *pending) (Outcome, error) {
 	c.mu.Lock()
-	p := c.pending[id]
-	delete(c.pending, id) // from here on its end is told to Late
-	why := c.why
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
 	select {
 	case a := <-p.got:
 		return a.End.Outcome, a.End.err()
 	default:
 	}
-	if !p.sent {
-		return Outcome{}, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("the root helper was not asked in time: %w", why))
+	fail := func(class fault.Class, format string, args ...any) (Outcome, error) {
+		return Outcome{Job: p.job}, fault.New(class, string(r.Act), string(r.Unit), fmt.Errorf(format, args...))
 	}
-	class, text := fault.Timeout, "the root helper has not answered; it may have been done"
+	class := fault.Timeout
 	if errors.Is(ctx.Err(), context.Canceled) {
 		class = fault.Canceled
 	}
-	if p.job != 0 {
-		text = fmt.Sprintf("job %d has not ended; it goes on", p.job)
+	switch {
+	case !p.sent:
+		return fail(fault.Unavailable, "the root helper was not asked: %w", c.why)
+	case p.job != 0:
+		return fail(class, "job %d has not ended; it goes on", p.job)
 	}
-	return Outcome{Job: p.job}, fault.New(class, string(r.Act), string(r.Unit), errors.New(text))
-}
-
-func (c *Client) pendingOf(id string) *pending {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pending[id]
-}
-
-func (c *Client) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pending, id)
+	return fail(class, "the root helper has not answered; it may have been done")
 }
 
 // write sends a call; c.mu is held. One that does not get through is sent again
@@ -302,10 +285,8 @@ func (c *Client) take(a answered) {
 		return
 	}
 	if p != nil {
-		select {
-		case p.got <- a:
-		default: // it was told twice
-		}
+		p.got <- a
+		delete(c.pending, a.ID) // before the helper is told that it may forget it
 	}
 	c.mu.Unlock()
 	if p == nil && c.o.Late != nil {

@@ -129,7 +129,7 @@ var outside = []foreign{
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
-	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server", "*"},
+	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
 	{"golang.org/x/sync", "host host/outbox host/reconcile", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},

@@ -1,0 +1,118 @@
+package escalate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stead/host/fault"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+// maxStopped is how many units a stop may reach before it is refused for that
+// alone.
+const maxStopped = 500
+
+// looker is what a manager says of units.
+type looker interface {
+	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
+	Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
+}
+
+// judge refuses what would saw off the branch that stead sits on, by the unit's
+// every name and by what systemd stops along with it. It returns how the unit
+// stands.
+func judge(ctx context.Context, m looker, r Request) (unit.Status, error) {
+	st, err := m.Observe(ctx, []unit.Name{r.Unit})
+	if err != nil {
+		return unit.Status{}, notDone(r, err)
+	}
+	ties, err := m.Ties(ctx, []unit.Name{r.Unit})
+	if err != nil {
+		return unit.Status{}, notDone(r, err)
+	}
+	names := append([]unit.Name{r.Unit, st[0].ID}, ties[0].Names...)
+	switch r.Act {
+	case ResetFailed:
+		return st[0], nil
+	case Start:
+		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties[0].Conflicts, shape.StandsOn, "it stops "))
+	case Restart:
+		err = errors.Join(refuseAny(r, names, shape.Protected, ""), refuseAny(r, ties[0].Conflicts, shape.StandsOn, "it stops "))
+	default:
+		err = refuseAny(r, names, shape.Protected, "")
+	}
+	if err == nil && (r.Act == Stop || r.Act == Restart) {
+		err = refuseStop(ctx, m, r, ties[0])
+	}
+	return st[0], first(err)
+}
+
+// notDone is an error of looking: the act was not begun.
+func notDone(r Request, err error) error {
+	return fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("nothing was done: %w", err))
+}
+
+// first is the first of joined errors.
+func first(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()[0]
+	}
+	return err
+}
+
+// endsMachine guards what is protected for what its start does.
+func endsMachine(n unit.Name) (string, bool) {
+	why, protected := shape.Protected(n)
+	if _, base := shape.StandsOn(n); base {
+		return "", false
+	}
+	return why, protected
+}
+
+func refuseAny(r Request, names []unit.Name, guarded func(unit.Name) (string, bool), by string) error {
+	for _, n := range names {
+		if why, yes := guarded(n); yes {
+			text := "it is protected: " + why
+			if by != "" || n != r.Unit {
+				text = fmt.Sprintf("%s%s, which is protected: %s", by, n, why)
+			}
+			if by == "" && n != r.Unit {
+				text = "it is " + text
+			}
+			return fault.New(fault.Refused, string(r.Act), string(r.Unit), errors.New(text))
+		}
+	}
+	return nil
+}
+
+// refuseStop follows what is stopped with the unit.
+func refuseStop(ctx context.Context, m looker, r Request, t unit.Ties) error {
+	seen := map[unit.Name]bool{r.Unit: true}
+	front := t.StopsWith
+	for len(front) > 0 {
+		var next []unit.Name
+		for _, n := range front {
+			if !seen[n] {
+				seen[n] = true
+				next = append(next, n)
+			}
+		}
+		if err := refuseAny(r, next, shape.StandsOn, "it stops "); err != nil {
+			return err
+		}
+		if len(seen) > maxStopped {
+			return fault.New(fault.Refused, string(r.Act), string(r.Unit), fmt.Errorf("it stops more than %d units", maxStopped))
+		}
+		ties, err := m.Ties(ctx, next)
+		if err != nil {
+			return notDone(r, err)
+		}
+		front = nil
+		for _, t := range ties {
+			front = append(front, t.StopsWith...)
+		}
+	}
+	return nil
+}

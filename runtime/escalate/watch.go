@@ -1,0 +1,126 @@
+package escalate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+const (
+	// recheck is how often jobs that are waited for are looked for in the queue: their
+	// end may have been told while there was no connection to PID 1, or no helper.
+	recheck = 2 * time.Second
+	// settle is how long a call is under way before its job is missed: an answer
+	// can be ahead of the signal of what it shows.
+	settle = time.Second
+)
+
+// watch takes in how jobs end, until ctx ends.
+func (s *Server) watch(ctx context.Context) {
+	missed := map[string]time.Time{}
+	began := time.Now()
+	tick := time.NewTicker(recheck)
+	defer tick.Stop()
+	for {
+		look := false
+		select {
+		case <-s.o.Manager.Wake():
+		case <-tick.C:
+			look = true
+		case <-ctx.Done():
+			return
+		}
+		changes := s.o.Manager.Drain()
+		for _, j := range changes.Jobs {
+			s.take(j)
+		}
+		if look || changes.All {
+			s.lookFor(ctx, missed, began)
+		}
+	}
+}
+
+// take ends the calls that wait for a job.
+func (s *Server) take(j unit.JobEnd) {
+	s.ends.add(j)
+	for _, e := range s.book.all(func(e *entry) bool { return e.End == nil && e.Job == j.ID }) {
+		s.jobEnded(e.ID, j.ID, j.Result)
+	}
+}
+
+// lookFor looks for the jobs of calls under way, and makes out how those ended
+// that are in the queue no longer. Calls of an earlier helper that have no job
+// were being begun when it was ended.
+func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began time.Time) {
+	open := s.book.all(func(e *entry) bool {
+		return e.End == nil && (e.Job != 0 && time.Since(e.Began) > settle || e.Job == 0 && e.Began.Before(began))
+	})
+	if len(open) == 0 {
+		clear(missed)
+		return
+	}
+	names := make([]unit.Name, len(open))
+	for i, e := range open {
+		names[i] = e.Unit
+	}
+	ctx, cancel := context.WithTimeout(ctx, actFor)
+	defer cancel()
+	seen, err := s.o.Manager.Observe(ctx, names)
+	if err != nil {
+		s.o.Logger.Warn("jobs cannot be looked for", "error", err, "retry", recheck)
+		return
+	}
+	for i, e := range open {
+		job := seen[i].Job
+		switch {
+		case e.Job != 0 && job.ID == e.Job:
+			delete(missed, e.ID)
+		case e.Job == 0 && sameJob(e.Act, job.Type):
+			s.adopt(e.ID, job.ID)
+		case missed[e.ID].IsZero():
+			missed[e.ID] = time.Now()
+		case time.Since(missed[e.ID]) > settle:
+			delete(missed, e.ID)
+			s.end(e.ID, madeOut(e, seen[i]))
+		}
+	}
+}
+
+// adopt takes the job in the queue for that of a call whose own id was lost.
+func (s *Server) adopt(id string, job uint32) {
+	if _, err := s.book.change(id, func(e *entry) { e.Job = job }); err != nil {
+		s.o.Logger.Error("calls are not noted", "error", err)
+	}
+	if result, ok := s.ends.of(job); ok {
+		s.jobEnded(id, job, result)
+	}
+}
+
+// sameJob reports whether a job in the queue can be that of an act. A restart
+// becomes a start once its stop is done.
+func sameJob(a Act, t unit.JobType) bool {
+	kind, is := a.job()
+	return is && (t == kind || a == Restart && t == unit.StartJob)
+}
+
+// madeOut says how a call ended whose end nobody heard, by what the unit is now.
+func madeOut(e entry, st unit.Status) *end {
+	stands := fmt.Sprintf("the unit is %s (%s) now", st.Active, st.Sub)
+	again := st.Invocation != "" && st.Invocation != e.Before.Invocation
+	done := false
+	switch e.Act {
+	case Start:
+		done = st.Active.Up() && (e.Before.Up || again)
+	case Stop:
+		done = st.Active.Down()
+	case Restart:
+		done = st.Active.Up() && again
+	}
+	if !done {
+		return failed(fault.New(fault.Timeout, string(e.Act), string(e.Unit), fmt.Errorf("how it ended was not heard; %s", stands)))
+	}
+	return &end{Outcome: Outcome{Job: e.Job, Result: unit.JobDone, Took: time.Since(e.Began), Note: "systemd's own word was not heard: " + stands}}
+}

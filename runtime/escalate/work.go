@@ -1,0 +1,265 @@
+package escalate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"stead/host/fault"
+	"stead/host/unit"
+)
+
+// jobber is what queues jobs and says how they end.
+type jobber interface {
+	Enqueue(ctx context.Context, requests []unit.JobRequest) []unit.Queued
+	ResetFailed(ctx context.Context, names []unit.Name) []error
+	Wake() <-chan struct{}
+	Drain() unit.Changes
+}
+
+// linker is what makes and removes the links of unit files.
+type linker interface {
+	Enable(ctx context.Context, names []unit.Name) (unit.Linking, error)
+	Disable(ctx context.Context, names []unit.Name) (unit.Linking, error)
+	Reload(ctx context.Context) (time.Duration, error)
+}
+
+// call takes one call. What it finds out without PID 1 it answers at once.
+func (s *Server) call(life context.Context, c *conn, a asked) {
+	if e := s.book.known(a.ID); e != nil { // it was sent again, by another connection
+		c.tell(e)
+		return
+	}
+	r, err := a.check()
+	if err == nil && s.book.underWay() >= maxCalls {
+		err = fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("busy: %d calls are under way", maxCalls))
+	}
+	if err != nil {
+		s.refuseCall(c, a, err)
+		return
+	}
+	select {
+	case s.acts <- struct{}{}:
+	default:
+		s.refuseCall(c, a, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("busy: %d calls are being begun", maxActs)))
+		return
+	}
+	s.wg.Go(func() {
+		defer func() { <-s.acts }()
+		ctx, cancel := context.WithTimeout(life, actFor)
+		defer cancel()
+		s.begin(ctx, c, a, r)
+	})
+}
+
+// refuseCall answers a call that is not done.
+func (s *Server) refuseCall(c *conn, a asked, err error) {
+	s.o.Logger.Warn("act refused", "act", a.Act, "unit", fmt.Sprintf("%.255s", a.Unit), "for", a.For, "error", err)
+	_ = c.send(answered{ID: a.ID, Act: a.Act, Unit: unit.Name(a.Unit), For: a.For, Began: time.Now(), End: failed(err)})
+}
+
+// begin asks once more who asks, judges, notes and does.
+func (s *Server) begin(ctx context.Context, c *conn, a asked, r Request) {
+	word, err := s.o.Manager.Process(ctx, s.o.Unit)
+	switch {
+	case err != nil:
+		s.refuseCall(c, a, notDone(r, err))
+		return
+	case word != c.word:
+		s.o.Logger.Warn("act refused", "act", r.Act, "unit", r.Unit, "for", a.For, "pid", c.from.pid, "reason", "the runtime's main process is another one now")
+		_ = c.nc.Close()
+		return
+	}
+	st, err := judge(ctx, s.o.Manager, r)
+	if err != nil {
+		s.refuseCall(c, a, err)
+		return
+	}
+	e := &entry{ID: a.ID, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{st.Active.Up(), st.Invocation}}
+	known, err := s.book.begin(e)
+	switch {
+	case err != nil:
+		s.refuseCall(c, a, fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("nothing was done: %w", err)))
+	case known != nil:
+		c.tell(known)
+	default:
+		s.do(ctx, e)
+	}
+}
+
+// do does what was judged and noted.
+func (s *Server) do(ctx context.Context, e *entry) {
+	if kind, is := e.Act.job(); is {
+		s.queue(ctx, e, kind)
+		return
+	}
+	out := Outcome{}
+	var err error
+	names := []unit.Name{e.Unit}
+	switch e.Act {
+	case Enable:
+		out.Links, err = s.o.Manager.Enable(ctx, names)
+	case Disable:
+		out.Links, err = s.o.Manager.Disable(ctx, names)
+	case ResetFailed:
+		err = s.o.Manager.ResetFailed(ctx, names)[0]
+	}
+	// As systemctl does: what lies on disk is not what systemd knows.
+	if err == nil && e.Act != ResetFailed {
+		if err = s.reloads.do(ctx); err != nil {
+			err = fault.New(fault.Failed, string(e.Act), string(e.Unit), fmt.Errorf("the links are changed, and systemd does not know it: %w", err)).
+				WithHint("systemctl daemon-reload")
+		}
+	}
+	out.Took = time.Since(e.Began)
+	s.end(e.ID, endOf(out, err))
+}
+
+func endOf(out Outcome, err error) *end {
+	if err != nil {
+		return failed(err)
+	}
+	return &end{Outcome: out}
+}
+
+// queue asks for the job and tells its id; its end comes by watch.
+func (s *Server) queue(ctx context.Context, e *entry, kind unit.JobType) {
+	q := s.o.Manager.Enqueue(ctx, []unit.JobRequest{{Name: e.Unit, Type: kind}})[0]
+	if q.Err != nil {
+		s.end(e.ID, failed(q.Err))
+		return
+	}
+	now, err := s.book.change(e.ID, func(e *entry) { e.Job = q.ID })
+	if err != nil {
+		s.o.Logger.Error("calls are not noted", "error", err)
+	}
+	if now == nil {
+		return
+	}
+	s.o.Logger.Info("job queued", "act", e.Act, "unit", e.Unit, "for", e.For, "job", q.ID)
+	if e.NoWait {
+		s.end(e.ID, &end{Outcome: Outcome{Job: q.ID, Took: time.Since(e.Began)}})
+		return
+	}
+	if result, ok := s.ends.of(q.ID); ok {
+		s.jobEnded(e.ID, q.ID, result)
+		return
+	}
+	s.tell(now)
+}
+
+func (s *Server) jobEnded(id string, job uint32, result unit.JobResult) {
+	e := s.book.known(id)
+	if e != nil {
+		s.end(id, &end{Outcome: Outcome{Job: job, Result: result, Took: time.Since(e.Began)}})
+	}
+}
+
+// end notes how a call ended, logs it, and tells the runtime. Only the first end
+// of a call counts.
+func (s *Server) end(id string, how *end) {
+	e, err := s.book.change(id, func(e *entry) { e.End = how })
+	if err != nil {
+		s.o.Logger.Error("calls are not noted", "error", err)
+	}
+	if e == nil {
+		return
+	}
+	log := s.o.Logger.With("act", e.Act, "unit", e.Unit, "for", e.For, "took", time.Since(e.Began).Round(time.Millisecond))
+	switch err := how.err(); {
+	case err != nil:
+		log.Warn("act failed", "error", err)
+	case e.Job != 0:
+		log.Info("act done", "job", e.Job, "result", how.Result, "note", how.Note)
+	default:
+		log.Info("act done", "made", len(how.Links.Made), "removed", len(how.Links.Removed))
+	}
+	s.tell(e)
+}
+
+// ends are the last jobs that ended: the end of one can be there before its
+// caller has seen its id.
+type ends struct {
+	mu     sync.Mutex
+	result map[uint32]unit.JobResult
+	order  []uint32
+}
+
+// maxEnds is more than jobs can end while a call is looked at.
+const maxEnds = 8192
+
+func newEnds() *ends { return &ends{result: map[uint32]unit.JobResult{}} }
+
+func (e *ends) add(j unit.JobEnd) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, old := e.result[j.ID]; !old {
+		e.order = append(e.order, j.ID)
+	}
+	e.result[j.ID] = j.Result
+	if len(e.order) > maxEnds {
+		delete(e.result, e.order[0])
+		e.order = e.order[1:]
+	}
+}
+
+func (e *ends) of(id uint32) (unit.JobResult, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, ok := e.result[id]
+	return r, ok
+}
+
+// reloads makes one reload serve all who came before it began.
+type reloads struct {
+	m linker
+
+	mu      sync.Mutex
+	running bool
+	next    *reload // for those who came since the one that runs began
+}
+
+type reload struct {
+	done chan struct{}
+	err  error
+}
+
+func newReloads(m linker) *reloads { return &reloads{m: m} }
+
+// do returns when a reload that began after do was called has ended.
+func (r *reloads) do(ctx context.Context) error {
+	r.mu.Lock()
+	if r.next == nil {
+		r.next = &reload{done: make(chan struct{})}
+	}
+	mine := r.next
+	if !r.running {
+		r.running = true
+		go r.run(context.WithoutCancel(ctx))
+	}
+	r.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return fault.New(fault.Timeout, "reload", "system", errors.New("it goes on"))
+	}
+}
+
+// run reloads for as long as somebody waits for one. The manager bounds each.
+func (r *reloads) run(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		now := r.next
+		r.next = nil
+		r.running = now != nil
+		r.mu.Unlock()
+		if now == nil {
+			return
+		}
+		_, now.err = r.m.Reload(ctx)
+		close(now.done)
+	}
+}
