@@ -13,6 +13,9 @@ import (
 // SocketPath is where the helper listens.
 const SocketPath = "/run/stead/escalate.sock"
 
+// CallsPath is the file of the calls under way.
+const CallsPath = "/run/stead-escalate/calls"
+
 // Runtime is the unit whose main process may ask.
 const Runtime unit.Name = "stead-runtime.service"
 

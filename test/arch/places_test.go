@@ -12,11 +12,12 @@ var mayPanic = map[string]string{
 // mayRecover are the files that may recover: around one turn of a loop and
 // around a tool's handler, nowhere else.
 var mayRecover = map[string]string{
-	"host/follow/turn.go":    "one turn: a defect in it costs a turn, not the host",
-	"host/ledger/guard.go":   "the database panics over a damaged file",
-	"host/spool/spool.go":    "the database panics over a damaged file",
-	"mesh/endpoint.go":       "one call of a handler",
-	"host/reconcile/loop.go": "one turn: a defect in it costs a turn, not the host",
+	"host/follow/turn.go":      "one turn: a defect in it costs a turn, not the host",
+	"host/ledger/guard.go":     "the database panics over a damaged file",
+	"host/spool/spool.go":      "the database panics over a damaged file",
+	"mesh/endpoint.go":         "one call of a handler",
+	"host/reconcile/loop.go":   "one turn: a defect in it costs a turn, not the host",
+	"runtime/tool/dispatch.go": "one call of a tool",
 }
 
 // checkPlaces finds panics and recovers outside the files that may have them.
