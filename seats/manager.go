@@ -48,12 +48,16 @@ type UnitsArguments struct {
 	Files    bool     `json:"files,omitempty"`    // unit files instead of units
 	Declared bool     `json:"declared,omitempty"` // only those that a declaration is of
 	Scope    string   `json:"scope,omitempty"`    // system or user; "" is both
+	Cursor   string   `json:"cursor,omitempty"`   // begins after the page that had it
 }
 
-// UnitsReply is one page of units, sorted by scope and name.
+// UnitsReply is one page of units, sorted by scope and name. Each page is of its
+// own moment: a unit that stands throughout is in one of them.
 type UnitsReply struct {
 	Units      []UnitLine   `json:"units"`
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
+	Cursor     string       `json:"cursor,omitempty"` // of the last unit
+	More       bool         `json:"more,omitempty"`   // there are more: ask again with Cursor
 }
 
 // UnitLine is one unit, or one unit file.
@@ -94,6 +98,7 @@ type UnitStatus struct {
 	Active      string            `json:"active"`
 	Sub         string            `json:"sub"`
 	Enablement  string            `json:"enablement,omitempty"`
+	Preset      string            `json:"preset,omitempty"`
 	Result      string            `json:"result,omitempty"`
 	ExitCode    string            `json:"exit_code,omitempty"` // exited, killed, dumped
 	ExitStatus  *int              `json:"exit_status"`
@@ -111,9 +116,10 @@ type UnitStatus struct {
 	Triggers    []string          `json:"triggers,omitempty"`
 	Job         string            `json:"job,omitempty"` // in the queue
 	Invocation  string            `json:"invocation,omitempty"`
+	Unmet       []string          `json:"unmet,omitempty"` // conditions and asserts that were not met at the last try
 	Documents   []string          `json:"documents,omitempty"`
-	Lines       []string          `json:"lines,omitempty"` // the last log lines
-	LinesError  string            `json:"lines_error,omitempty"`
+	Lines       []string          `json:"lines,omitempty"`       // the last log lines
+	LinesError  string            `json:"lines_error,omitempty"` // why there are none, or not all
 	DeclaredBy  *DeclaredBy       `json:"declared_by"`
 }
 
@@ -148,7 +154,8 @@ type Acted struct {
 	After      State       `json:"after"`
 	Took       float64     `json:"took"` // seconds, to the job's end
 	DeclaredBy *DeclaredBy `json:"declared_by"`
-	// Note says that the host will undo it, and why; "" when it will not.
+	// Note says what will undo it, the host or what triggers the unit, and why; ""
+	// when nothing will.
 	Note string `json:"note,omitempty"`
 }
 
@@ -166,6 +173,7 @@ type EnableReply struct {
 	Made       []Link      `json:"made,omitempty"`
 	Removed    []string    `json:"removed,omitempty"`
 	NoInstall  bool        `json:"no_install,omitempty"` // its [Install] section asks for nothing
+	Passed     []string    `json:"passed,omitempty"`     // what systemd passed over, in its words
 	Acted      *Acted      `json:"acted,omitempty"`      // with now
 	DeclaredBy *DeclaredBy `json:"declared_by"`
 	Note       string      `json:"note,omitempty"`
