@@ -20,11 +20,13 @@ const (
 	late = 5 * time.Second
 )
 
-// Change is one write of a commit: exactly one of its fields is set. Service and
-// Revision of a declaration and Revision of a node are not looked at.
+// Change is one write of a commit: exactly one of its fields is set. Service of a
+// declaration and Revision of all are not looked at.
 type Change struct {
 	Declaration *assign.Declaration
 	Node        *assign.Node
+	Seat        *assign.Seat
+	Module      *assign.Module
 }
 
 // Decide commits what decide wants of the newest state, and lets it decide again
@@ -164,29 +166,21 @@ func next(base *assign.State, changes []Change, revision uint64) (*assign.State,
 	state.Revision = revision
 	state.Declarations, state.Nodes = maps.Clone(base.Declarations), maps.Clone(base.Nodes)
 	state.UnreadableDeclarations, state.UnreadableNodes = maps.Clone(base.UnreadableDeclarations), maps.Clone(base.UnreadableNodes)
+	state.Seats, state.Modules = maps.Clone(base.Seats), maps.Clone(base.Modules)
+	state.UnreadableSeats, state.UnreadableModules = maps.Clone(base.UnreadableSeats), maps.Clone(base.UnreadableModules)
+	after := &snapshot{state: &state}
 	first := revision + 1 - uint64(len(changes))
 	for i, c := range changes {
-		_, body, _, err := c.body()
+		key, body, deleted, err := c.body()
 		if err != nil {
 			return nil, err
 		}
-		if c.Declaration != nil {
-			d, err := readDeclaration(c.Declaration.Name, body)
-			if err != nil {
-				return nil, fault.New(fault.Internal, "read declaration", c.Declaration.Name, err)
-			}
-			d.Revision = first + uint64(i) //nolint:gosec // an index
-			state.Declarations[d.Name] = d
-			delete(state.UnreadableDeclarations, d.Name)
-			continue
+		written := &item{}
+		written.say(bucket.Entry[[]byte]{Key: key, Revision: first + uint64(i), Deleted: deleted}, body) //nolint:gosec // an index
+		if written.unread != "" {
+			return nil, fault.New(fault.Internal, "read what was committed", key, errors.New(written.unread))
 		}
-		n, err := readNode(c.Node.Name, body)
-		if err != nil {
-			return nil, fault.New(fault.Internal, "read node", c.Node.Name, err)
-		}
-		n.Revision = first + uint64(i) //nolint:gosec // an index
-		state.Nodes[n.Name] = n
-		delete(state.UnreadableNodes, n.Name)
+		after.add(key, written)
 	}
 	return &state, nil
 }

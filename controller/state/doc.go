@@ -4,7 +4,7 @@
 // It owns the form of what is stored (sealed values under keys, bound to their
 // place and to each other), the check that what is read is what controllers
 // wrote, the epoch with the marker that lies outside of the store, and the
-// buckets of profiles and reports. What may be declared is decided by
+// buckets of profiles, reports and claims. What may be declared is decided by
 // controller/admit, what a node gets by controller/assign; both work on Now.
 //
 // Use: Open reads everything and refuses a store that is not the one that the

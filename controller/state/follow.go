@@ -31,20 +31,23 @@ type reading struct {
 // Run follows the buckets until ctx ends, and returns nil then. An error means
 // that the connection was closed for good.
 func (s *Store) Run(ctx context.Context) error {
-	err := s.together(ctx, s.watch.Run, s.follow, s.nodes.watch.Run, s.report.watch.Run, s.touching, s.marking)
+	err := s.together(ctx, s.watch.Run, s.follow, s.nodes.watch.Run, s.report.watch.Run, s.claim.watch.Run, s.touching, s.marking)
 	if markErr := s.saveMarker(); err == nil && markErr != nil {
 		return markErr
 	}
 	return err
 }
 
-// Ready waits until Run has read the profiles and reports too; timeout when ctx
+// Ready waits until Run has read the profiles, reports and claims too; timeout when ctx
 // ends before.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.nodes.watch.Reach(ctx, 0); err != nil {
 		return err
 	}
-	return s.report.watch.Reach(ctx, 0)
+	if err := s.report.watch.Reach(ctx, 0); err != nil {
+		return err
+	}
+	return s.claim.watch.Reach(ctx, 0)
 }
 
 // together runs all until ctx ends or one of them returns an error, which is

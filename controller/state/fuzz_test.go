@@ -16,9 +16,9 @@ import (
 func FuzzBodyIsReadOrNamed(f *testing.F) {
 	for _, body := range []string{
 		"", "{}", "{}\n{}", `{"name":"web","uid":"u","generation":1,"withdrawn":true}`, `{"lost":"x"}`, `{"name":"ws1","labels":{"role":"web"}}`,
-		`{"id":"e","number":1}`, "null\nnull", `{"name":"web","digest":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}` + "\n",
+		`{"id":"e","number":1}`, `{"name":"x","edition":1,"seat":{"name":"x"}}`, `{"name":"x","module":{"name":"y"}}`, `{"name":"x","gone":true}`, "null\nnull", `{"name":"web","digest":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}` + "\n",
 	} {
-		for _, key := range []string{"declaration.web", "declaration.a/b", "node.ws1", epochKey, "module.x", "", "."} {
+		for _, key := range []string{"declaration.web", "declaration.a/b", "node.ws1", epochKey, "module.x", "seat.x", "other.x", "", "."} {
 			f.Add(key, []byte(body), false)
 			f.Add(key, []byte(body), true)
 		}
@@ -29,13 +29,13 @@ func FuzzBodyIsReadOrNamed(f *testing.F) {
 		e := bucket.Entry[[]byte]{Key: key, Revision: 7, Deleted: deleted, Value: seal.Value(private, place, body)}
 		i := read("m", private.Public().(ed25519.PublicKey), e)
 		known := 0
-		for _, is := range []bool{i.declaration != nil, i.node != nil, i.epoch != nil, i.lost, i.unread != ""} {
+		for _, is := range []bool{i.declaration != nil, i.node != nil, i.seat != nil, i.module != nil, i.epoch != nil, i.lost, i.unread != ""} {
 			if is {
 				known++
 			}
 		}
 		kind, name := nameOf(key)
-		switch ours := key == epochKey || kind == declaration || kind == node; {
+		switch ours := key == epochKey || kind == declaration || kind == node || kind == seat || kind == module; {
 		case i.closed != "": // a key that JSON cannot hold is not the one that was sealed
 			if known > 0 {
 				t.Fatal("read and closed")

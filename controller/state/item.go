@@ -22,6 +22,8 @@ type item struct {
 
 	declaration *assign.Declaration
 	node        *assign.Node
+	seat        *assign.Seat
+	module      *assign.Module
 	epoch       *epoch
 }
 
@@ -35,11 +37,18 @@ func read(mesh string, key ed25519.PublicKey, e bucket.Entry[[]byte]) *item {
 		return i
 	}
 	i.place, i.seal = place, seal.Seal(e.Value)
+	i.say(e, body)
+	return i
+}
+
+// say reads what the body of an opened value says.
+func (i *item) say(e bucket.Entry[[]byte], body []byte) {
 	var l lost
 	if e.Deleted && json.Unmarshal(body, &l) == nil && l.Lost != "" {
 		i.lost = true
-		return i
+		return
 	}
+	var err error
 	switch kind, name := nameOf(e.Key); {
 	case e.Key == epochKey:
 		i.epoch = &epoch{}
@@ -54,11 +63,18 @@ func read(mesh string, key ed25519.PublicKey, e bucket.Entry[[]byte]) *item {
 		if i.node, err = readNode(name, body); err == nil {
 			i.node.Revision = e.Revision
 		}
+	case kind == seat:
+		if i.seat, err = readSeat(name, body); err == nil {
+			i.seat.Revision = e.Revision
+		}
+	case kind == module:
+		if i.module, err = readModule(name, body); err == nil {
+			i.module.Revision = e.Revision
+		}
 	}
 	if err != nil {
 		i.unread = err.Error()
 	}
-	return i
 }
 
 // causeOf is what a fault says without operation and object.

@@ -46,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.saveMarker(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.openProfiles(ctx), s.openReports(ctx)); err != nil {
+	if err := errors.Join(s.openProfiles(ctx), s.openReports(ctx), s.openClaims(ctx)); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -165,7 +165,17 @@ func (s *Store) storeTouched(ctx context.Context) error {
 	return nil
 }
 
-// Forget takes profile and reports of a node that was removed away.
+// Profile reads the profile of a node from the store, nil for none: not the one of
+// this controller's copy, which may be that of before.
+func (s *Store) Profile(ctx context.Context, node string) (*wire.Profile, error) {
+	e, err := latest(ctx, s.nodes.bucket, node)
+	if err != nil || e.Deleted || e.Err != nil {
+		return nil, err
+	}
+	return e.Value.Profile, nil
+}
+
+// Forget takes profile, reports and claims of a node that was removed away.
 func (s *Store) Forget(ctx context.Context, node string) error {
 	s.nodes.mu.Lock()
 	delete(s.nodes.touched, node)
@@ -173,7 +183,10 @@ func (s *Store) Forget(ctx context.Context, node string) error {
 	if err := wipe(ctx, s.nodes.bucket, s.nodes.watch, node); err != nil {
 		return err
 	}
-	return wipe(ctx, s.report.bucket, s.report.watch, node)
+	if err := wipe(ctx, s.report.bucket, s.report.watch, node); err != nil {
+		return err
+	}
+	return s.forgetClaims(ctx, node)
 }
 
 // wipe puts a tombstone in place of what is under key, and waits for the copy.

@@ -21,6 +21,8 @@ const (
 	epochKey    = "mesh.epoch"
 	declaration = "declaration"
 	node        = "node"
+	seat        = "seat"
+	module      = "module"
 )
 
 // MaxCanonical is how large the canonical form of one declaration may be, in
@@ -66,6 +68,8 @@ type known struct {
 	Removed bool              `json:"removed,omitempty"`
 	By      string            `json:"by"`
 	At      time.Time         `json:"at"`
+	// Capabilities are what the node reports.
+	Capabilities []string `json:"capabilities,omitempty"`
 }
 
 // lost is the body of a tombstone that a new epoch puts in place of what did not
@@ -76,15 +80,25 @@ type lost struct {
 
 // body is what is sealed for a change, the key, and whether it is a tombstone.
 func (c Change) body() (key string, text []byte, deleted bool, err error) {
-	switch {
-	case c.Declaration != nil && c.Node == nil:
-		return bodyOfDeclaration(c.Declaration)
-	case c.Node != nil && c.Declaration == nil:
-		n := c.Node
-		text, err = json.Marshal(known{n.Name, n.Labels, n.Account, n.Linger, n.Removed, n.By, n.At})
-		return keyOf(node, n.Name), text, n.Removed, err
+	given := 0
+	for _, is := range []bool{c.Declaration != nil, c.Node != nil, c.Seat != nil, c.Module != nil} {
+		if is {
+			given++
+		}
 	}
-	return "", nil, false, fault.New(fault.Internal, "commit", "", errors.New("a change is a declaration or a node"))
+	switch {
+	case given != 1:
+		return "", nil, false, fault.New(fault.Internal, "commit", "", errors.New("a change is a declaration, a node, a seat or a module"))
+	case c.Declaration != nil:
+		return bodyOfDeclaration(c.Declaration)
+	case c.Node != nil:
+		n := c.Node
+		text, err = json.Marshal(known{n.Name, n.Labels, n.Account, n.Linger, n.Removed, n.By, n.At, n.Capabilities})
+		return keyOf(node, n.Name), text, n.Removed, err
+	case c.Seat != nil:
+		return bodyOfSeat(c.Seat)
+	}
+	return bodyOfModule(c.Module)
 }
 
 func bodyOfDeclaration(d *assign.Declaration) (key string, text []byte, deleted bool, err error) {
@@ -166,7 +180,7 @@ func readNode(name string, body []byte) (*assign.Node, error) {
 	if k.Name != name {
 		return nil, fmt.Errorf("it is called %q", k.Name)
 	}
-	return &assign.Node{Name: k.Name, Labels: k.Labels, Account: k.Account, Linger: k.Linger, Removed: k.Removed, By: k.By, At: k.At}, nil
+	return &assign.Node{Name: k.Name, Labels: k.Labels, Account: k.Account, Linger: k.Linger, Capabilities: k.Capabilities, Removed: k.Removed, By: k.By, At: k.At}, nil
 }
 
 func digestOf(canonical []byte) string {

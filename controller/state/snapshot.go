@@ -33,6 +33,8 @@ func take(mesh string, items map[string]*item, sequence uint64, vanished []strin
 	s := &snapshot{sequence: sequence, stands: make(map[string]seal.Stand, len(items)), empty: true, state: &assign.State{
 		Mesh: mesh, Declarations: map[string]*assign.Declaration{}, Nodes: map[string]*assign.Node{},
 		UnreadableDeclarations: map[string]string{}, UnreadableNodes: map[string]string{},
+		Seats: map[string]*assign.Seat{}, Modules: map[string]*assign.Module{},
+		UnreadableSeats: map[string]string{}, UnreadableModules: map[string]string{},
 	}}
 	top := ""
 	for key, i := range items {
@@ -60,27 +62,53 @@ func take(mesh string, items map[string]*item, sequence uint64, vanished []strin
 	return s
 }
 
-// add puts what an item says into the state.
+// add puts what an item says into the state, in place of what the key held.
 func (s *snapshot) add(key string, i *item) {
-	switch {
-	case i.unread != "":
+	if i.unread != "" {
 		s.unreadable(key, i.unread)
+		return
+	}
+	s.readable(key)
+	switch {
 	case i.declaration != nil:
 		s.state.Declarations[i.declaration.Name] = i.declaration
 	case i.node != nil:
 		s.state.Nodes[i.node.Name] = i.node
+	case i.seat != nil:
+		s.state.Seats[string(i.seat.Name)] = i.seat
+	case i.module != nil:
+		s.state.Modules[i.module.Name] = i.module
 	case i.epoch != nil:
 		s.state.Epoch, s.state.Follows, s.number = i.epoch.ID, i.epoch.Follows, i.epoch.Number
 	}
 }
 
-func (s *snapshot) unreadable(key, why string) {
-	switch kind, name := nameOf(key); kind {
+// unread is where it stands why keys of a kind cannot be read; nil for other
+// kinds.
+func (s *snapshot) unread(kind string) map[string]string {
+	switch kind {
 	case declaration:
-		s.state.UnreadableDeclarations[name] = why
+		return s.state.UnreadableDeclarations
 	case node:
-		s.state.UnreadableNodes[name] = why
+		return s.state.UnreadableNodes
+	case seat:
+		return s.state.UnreadableSeats
+	case module:
+		return s.state.UnreadableModules
 	}
+	return nil
+}
+
+func (s *snapshot) unreadable(key, why string) {
+	kind, name := nameOf(key)
+	if all := s.unread(kind); all != nil {
+		all[name] = why
+	}
+}
+
+func (s *snapshot) readable(key string) {
+	kind, name := nameOf(key)
+	delete(s.unread(kind), name)
 }
 
 // doubted is s as it is to be seen by whoever knows m.

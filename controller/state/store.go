@@ -15,12 +15,13 @@ import (
 )
 
 // Bounds of the buckets, in bytes. MaxStore is what the NATS server must be
-// allowed for all three.
+// allowed for all of them.
 const (
 	maxState    = 96 << 20
 	maxProfiles = 16 << 20
 	maxReports  = 96 << 20
-	MaxStore    = maxState + maxProfiles + maxReports
+	maxClaims   = 16 << 20
+	MaxStore    = maxState + maxProfiles + maxReports + maxClaims
 )
 
 // Options are what a Store is made of. BeginEpoch, Replicas and Clock may be left
@@ -58,6 +59,7 @@ type Store struct {
 
 	nodes  presences
 	report reports
+	claim  claims
 
 	mu     sync.Mutex
 	now    *snapshot
