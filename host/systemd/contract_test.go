@@ -24,6 +24,7 @@ func TestContract(t *testing.T) {
 func openReal(t *testing.T) systemdtest.Env {
 	env := systemdtest.Env{
 		Manager: connect(t, Options{}),
+		Reader:  reading(t, ReaderOptions{}),
 		Other:   other{Manager: connect(t, Options{})},
 		Dir:     "/etc/systemd/system",
 		Spare:   t.TempDir(),

@@ -23,22 +23,9 @@ func (r *Reader) Units(ctx context.Context, f unit.Filter) ([]unit.Listed, error
 	if err != nil {
 		return nil, err
 	}
-	units = slices.DeleteFunc(units, func(u unit.Listed) bool { return leftOut(u, f) })
+	units = slices.DeleteFunc(units, func(u unit.Listed) bool { return !f.Shows(u) })
 	slices.SortFunc(units, func(a, b unit.Listed) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return units, nil
-}
-
-// leftOut says what systemctl does not show of what the manager lists.
-func leftOut(u unit.Listed, f unit.Filter) bool {
-	switch {
-	case len(f.Types) > 0 && !slices.Contains(f.Types, u.Name.Type()):
-		return true
-	case f.All:
-		return false
-	case u.Following != "":
-		return true
-	}
-	return len(f.States) == 0 && u.Job.ID == 0 && u.Active == unit.Inactive
 }
 
 // Named lists units by name, in the order of names: each under its primary name,
@@ -99,7 +86,7 @@ func (r *Reader) Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, e
 	c.list(func() {
 		l := unit.ListedFile{Path: string(c.text()), State: string(c.text())}
 		l.Name = unit.Name(l.Path[strings.LastIndexByte(l.Path, '/')+1:])
-		if unit.CheckName(string(l.Name)) != nil || len(f.Types) > 0 && !slices.Contains(f.Types, l.Name.Type()) {
+		if unit.CheckName(string(l.Name)) != nil || !f.ShowsFile(l) {
 			return
 		}
 		if unit.HasPreset(l.State) {

@@ -1,6 +1,9 @@
 package unit
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Filter chooses among units or unit files, as systemctl's list-units and
 // list-unit-files do. An empty list leaves nothing out.
@@ -11,6 +14,34 @@ type Filter struct {
 	// All lists, of units, also those that are inactive without a job, and the
 	// further names of a device. States lists the former by itself.
 	All bool
+}
+
+// Names reports whether one of the patterns matches n, or there are none.
+func (f Filter) Names(n Name) bool {
+	return len(f.Patterns) == 0 || slices.ContainsFunc(f.Patterns, func(p string) bool { return Match(p, string(n)) })
+}
+
+// Shows reports whether systemctl list-units shows a unit whose name is one of
+// those that f asks for.
+func (f Filter) Shows(u Listed) bool {
+	states := []string{string(u.Load), string(u.Active), u.Sub}
+	switch {
+	case len(f.Types) > 0 && !slices.Contains(f.Types, u.Name.Type()):
+		return false
+	case len(f.States) > 0 && !slices.ContainsFunc(states, func(s string) bool { return slices.Contains(f.States, s) }):
+		return false
+	case f.All:
+		return true
+	case u.Following != "":
+		return false
+	}
+	return len(f.States) > 0 || u.Job.ID != 0 || u.Active != Inactive
+}
+
+// ShowsFile reports whether systemctl list-unit-files shows a unit file.
+func (f Filter) ShowsFile(l ListedFile) bool {
+	return f.Names(l.Name) && (len(f.Types) == 0 || slices.Contains(f.Types, l.Name.Type())) &&
+		(len(f.States) == 0 || slices.Contains(f.States, l.State))
 }
 
 // Listed is one unit in a list of them.
@@ -85,5 +116,6 @@ type LinkMade struct{ Path, To string }
 type Linking struct {
 	Made      []LinkMade
 	Removed   []string
-	NoInstall bool // no [Install] section of theirs asks for anything
+	NoInstall bool     // no [Install] section of theirs asks for anything
+	Notes     []string // what the manager passed over, and its word for why, such as "b.service: masked"
 }

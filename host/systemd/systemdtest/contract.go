@@ -22,7 +22,7 @@ func Contract(t *testing.T, open func(t *testing.T) Env) {
 func Cases() []Case {
 	var cases []Case
 	for _, group := range []map[string]func(*kit){
-		definitions(), naming(), starts(), troubles(), jobs(), changes(), connections(),
+		definitions(), naming(), starts(), troubles(), jobs(), changes(), connections(), reading(), listing(), linking(),
 	} {
 		for name, run := range group {
 			cases = append(cases, Case{name, func(t *testing.T, env Env) { run(newKit(t, env)) }})

@@ -12,6 +12,27 @@ type Manager interface {
 	Watcher
 	Observer
 	Actor
+	Linker
+}
+
+// Linker makes and removes the links of unit files.
+type Linker interface {
+	Enable(ctx context.Context, names []unit.Name) (unit.Linking, error)
+	Disable(ctx context.Context, names []unit.Name) (unit.Linking, error)
+}
+
+// Reader reads without rights, from the same service manager.
+type Reader interface {
+	Lister
+	Details(ctx context.Context, name unit.Name) (unit.Details, error)
+}
+
+// Lister lists units and unit files.
+type Lister interface {
+	Units(ctx context.Context, f unit.Filter) ([]unit.Listed, error)
+	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
+	Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error)
+	Enablement(ctx context.Context, names []unit.Name) ([]string, error)
 }
 
 // Watcher says that something happened, and where to look.
@@ -50,6 +71,7 @@ type Other interface {
 // Env is a manager that runs, and the place where a case of the contract works.
 type Env struct {
 	Manager Manager
+	Reader  Reader
 	Other   Other
 	Dir     string // a folder of the manager's unit path
 	Spare   string // a folder that is empty at first, for files that conditions look for

@@ -24,10 +24,12 @@ type Options struct {
 	// Clock gives the CLOCK_MONOTONIC reading that states are stamped with; nil
 	// counts from 1 s at NewFake.
 	Clock func() time.Duration
+	// Presets are what unit files are meant to be.
+	Presets unit.Presets
 }
 
 // Fake is a service manager over a folder of unit files, with the methods of
-// systemd.Manager. It loads definitions, is stale until a reload, runs simple
+// systemd.Manager and systemd.Reader. It loads definitions, is stale until a reload, runs simple
 // commands in thought (see program), queues jobs and sends changes as systemd
 // does. What it does not know it refuses to load, rather than to guess.
 //
@@ -256,7 +258,9 @@ func (v *visit) wait(b *Break) error {
 		return ended(v.name, v.ctx.Err())
 	case <-v.link.lost:
 		class := fault.Timeout
-		if v.name == "Observe" || v.name == "UnitPath" || v.name == "Version" {
+		switch v.name {
+		case "Enqueue", "Reload", "ResetFailed", "Enable", "Disable":
+		default: // it only reads
 			class = fault.Unavailable
 		}
 		return fault.New(class, v.name, "", errLost)

@@ -40,5 +40,5 @@ func openFake(t *testing.T, o Options) Env {
 		require.NoError(t, <-done)
 		f.Close()
 	})
-	return Env{Manager: f, Other: f.Other(), Dir: o.Dirs[0], Spare: t.TempDir()}
+	return Env{Manager: f, Reader: f, Other: f.Other(), Dir: o.Dirs[0], Spare: t.TempDir()}
 }

@@ -12,10 +12,13 @@ import (
 
 // definition is what the fake understands of a unit's files.
 type definition struct {
-	load     unit.LoadState
-	words    string // why it is not loaded
-	fragment string
-	dropIns  []string
+	load  unit.LoadState
+	words string // why it is not loaded
+
+	description string
+	documents   []string
+	fragment    string
+	dropIns     []string
 
 	kind        string // Type=
 	start       []program
@@ -65,6 +68,10 @@ func (d *definition) parse(n unit.Name, file unit.File, broken string) {
 		bad()
 		return
 	}
+	if v, ok := file.Last("Unit", "Description"); ok && v != "" {
+		d.description = v
+	}
+	d.documents = file.List("Unit", "Documentation")
 	d.limitBurst, d.limitWithin = 5, 10*time.Second
 	if v, ok := file.Last("Unit", "StartLimitBurst"); ok {
 		d.limitBurst, _ = strconv.Atoi(v)

@@ -23,6 +23,7 @@ type loaded struct {
 	invocation       string
 	pid              uint32
 	started, changed time.Duration
+	since            time.Time // of its active state
 	restarts         uint32
 	result           string
 	last             exit
@@ -157,6 +158,14 @@ func (f *Fake) primary(n unit.Name) unit.Name {
 
 // read reads the definition of n, a primary name or a template, from disk.
 func (f *Fake) read(n unit.Name) definition {
+	d := f.readFiles(n)
+	if d.description == "" {
+		d.description = string(n)
+	}
+	return d
+}
+
+func (f *Fake) readFiles(n unit.Name) definition {
 	path := f.find(n)
 	if path == "" {
 		path = f.find(n.Template())

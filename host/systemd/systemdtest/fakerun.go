@@ -36,6 +36,9 @@ func (f *Fake) set(u *loaded, a unit.ActiveState, sub string) {
 	if u.active.Down() && !a.Down() {
 		u.started = f.opts.Clock()
 	}
+	if u.active != a && !(u.active.Up() && a.Up()) {
+		u.since = time.Now()
+	}
 	u.active, u.sub = a, sub
 	u.changed = f.opts.Clock()
 	f.tell(u.name)

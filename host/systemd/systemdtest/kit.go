@@ -56,7 +56,9 @@ func (k *kit) clean() {
 			require.NoError(k.t, os.RemoveAll(filepath.Join(k.Dir, e.Name())))
 		}
 	}
-	require.NoError(k.t, os.RemoveAll(filepath.Join(k.Dir, "multi-user.target.wants")))
+	for _, dir := range []string{"multi-user.target.wants", "multi-user.target.requires"} {
+		require.NoError(k.t, os.RemoveAll(filepath.Join(k.Dir, dir)))
+	}
 	k.reload()
 	k.Manager.ResetFailed(k.ctx, k.used)
 	k.drain()

@@ -11,7 +11,8 @@ import (
 )
 
 // Break is what befalls calls. The calls are "Observe", "Enqueue", "Reload",
-// "ResetFailed", "UnitPath", "Version".
+// "ResetFailed", "UnitPath", "Version", "Enable", "Disable", and those of a
+// Reader: "Units", "Named", "Files", "Enablement", "Details".
 type Break struct {
 	Unit  unit.Name     // of Enqueue and ResetFailed: befalls only this unit's request; "" all
 	Delay time.Duration // passes before anything else
@@ -92,7 +93,7 @@ func (f *Fake) Calls() map[string]int {
 }
 
 // Log lists what was asked for and accepted, in order: "reload", "start
-// x.service", "reset-failed x.service".
+// x.service", "reset-failed x.service", "enable x.service".
 func (f *Fake) Log() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
