@@ -1,5 +1,6 @@
 // Package admit judges, purely, what people ask to change in mesh state: whether
-// it may land, and as what.
+// it may land, and as what. Seed does so for the seats and modules that come with
+// stead, which nobody else makes or takes away.
 //
 // Apply, Withdraw and Settings look at one request against one State and return a
 // Decision: what is to be written, or every reason why nothing is, with the
@@ -53,6 +54,9 @@ type Decision struct {
 	// holds the request up, and in a dry run.
 	Writes []*assign.Declaration
 	Node   *assign.Node
+	// Seats and Modules are those to commit besides; of Seed alone.
+	Seats   []*assign.Seat
+	Modules []*assign.Module
 	// After is mesh state as it would be, at the revision that was looked at; that
 	// of the basis when a Problem stands in the way.
 	After *assign.Placement

@@ -42,8 +42,15 @@ func (j *judge) declare(doc *shape.Located) *change {
 	}
 	service := *doc.Service
 	service.Origin = shape.Origin{}
-	is := &assign.Declaration{Name: service.Name, Generation: 1, Canonical: service.Canonical(), Digest: service.Digest(), Service: &service,
-		Address: assign.AddressOf(&service), By: j.Who, At: j.Now}
+	j.propose(c, &service, assign.AddressOf(&service))
+	j.sizes(c)
+	return c
+}
+
+// propose fills in how what stands becomes what is asked for.
+func (j *judge) propose(c *change, service *shape.Service, a assign.Address) {
+	is := &assign.Declaration{Name: service.Name, Generation: 1, Canonical: service.Canonical(), Digest: service.Digest(), Service: service,
+		Address: a, By: j.Who, At: j.Now}
 	was := alive(c.was)
 	switch {
 	case was == nil:
@@ -60,8 +67,6 @@ func (j *judge) declare(doc *shape.Located) *change {
 		c.how, is.UID, is.Generation = wire.Edited, was.UID, was.Generation+1
 	}
 	c.is = is
-	j.sizes(c)
-	return c
 }
 
 // reach fills in on which nodes the declaration comes and ceases to be.

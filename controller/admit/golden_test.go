@@ -98,6 +98,12 @@ func (w *world) line(words []string) {
 		w.set(wire.SettingsRequest{Node: words[1], Labels: pairs(words[2:]), Yes: true})
 	case "profile":
 		w.profiles[words[1]] = profile(w.t, words[2:])
+	case "reports": // NODE CAPABILITY…
+		n := *w.state.Nodes[words[1]]
+		n.Capabilities = words[2:]
+		w.state.Nodes[words[1]] = &n
+	case "module": // NAME CAPABILITY UNIT: it declares the unit to be running
+		w.seed(1, desk(words[1], words[2], words[3]))
 	case "kept":
 		w.kept[words[1]] = words[2:]
 	case "withdrawn":

@@ -145,7 +145,7 @@ func covers(a, b assign.Address) bool {
 		return len(b.Nodes) == 0 // what is named is there, or was warned of
 	}
 	if len(a.Labels) == 0 || len(b.Labels) == 0 {
-		return false
+		return a.Capability != "" && a.Capability == b.Capability
 	}
 	for k, v := range a.Labels {
 		if got, ok := b.Labels[k]; !ok || got != v {
@@ -165,11 +165,15 @@ func (j *judge) two(u claim, first, c claimant, where string) {
 	} else if first.is.By == "" {
 		by = fmt.Sprintf("%q", first.is.Name)
 	}
+	others := "them to different nodes"
+	if module := shape.OfModule(first.is.Name); module != "" {
+		cure, others = "leave it to module "+module, "this one to other nodes"
+	}
 	as := ""
 	if u.unit != first.is.Service.Unit {
 		as = ", as an alias of " + string(first.is.Service.Unit)
 	}
-	cure = "a unit has one declaration on a node: " + cure + ", or address them to different nodes"
+	cure = "a unit has one declaration on a node: " + cure + ", or address " + others
 	if u.unit == c.is.Service.Unit {
 		j.problem(c.change, "unit", fmt.Sprintf("%s is declared by %s %s too%s", u.unit, by, where, as), cure)
 		return

@@ -58,14 +58,18 @@ func (j *judge) withdraw(c *change) bool {
 	was, unreadable := j.standing(name)
 	everywhere := len(j.Kept[name]) > 0 || j.force
 	c.was = was
-	switch {
+	switch module := shape.OfModule(name); {
+	case module != "" && j.stands(module):
+		j.problem(c, "", fmt.Sprintf("module %q declares it, and takes it along where it goes", module), "leave it out")
+		return false
 	case unreadable != "" && !j.force:
 		j.problem(c, "", fmt.Sprintf("what stands under this name in mesh state cannot be read: %.200s", unreadable), "to withdraw it whatever it is: --force")
 		return false
 	case unreadable != "":
 		c.is.UID = wire.AnyUID
 	case was == nil:
-		if err := subject.CheckLabel("declaration", name); err != nil || !everywhere {
+		// What is kept of a module that this mesh does not know ends by its name.
+		if len(j.Kept[name]) == 0 && (!everywhere || subject.CheckLabel("declaration", name) != nil) || !nameable(name) {
 			j.unknown(name)
 			return false
 		}
@@ -82,6 +86,18 @@ func (j *judge) withdraw(c *change) bool {
 	return true
 }
 
+// nameable reports whether a declaration can be called name.
+func nameable(name string) bool {
+	return shape.OfModule(name) != "" || subject.CheckLabel("declaration", name) == nil
+}
+
+// stands reports whether mesh state holds a module of that name.
+func (j *judge) stands(module string) bool {
+	m := j.State.Modules[module]
+	_, unreadable := j.State.UnreadableModules[module]
+	return m != nil && !m.Gone || unreadable
+}
+
 // unknown notes that nothing of that name is declared.
 func (j *judge) unknown(name string) {
 	names := slices.Collect(maps.Keys(j.Kept))
@@ -94,7 +110,7 @@ func (j *judge) unknown(name string) {
 		cure = "did you mean " + near + "?"
 	}
 	path := name
-	if subject.CheckLabel("declaration", name) != nil {
+	if !nameable(name) {
 		path = fmt.Sprintf("%.80q", name)
 	}
 	j.problems.add(shape.Problem{Path: path, Rule: "nothing of this name is declared", Cure: cure})

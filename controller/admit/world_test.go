@@ -27,7 +27,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	return &world{t: t, profiles: map[string]wire.Profile{}, kept: map[string][]string{}, now: time.Date(2026, 11, 29, 9, 30, 0, 0, time.UTC),
 		state: &assign.State{Mesh: "m", Epoch: "e1", Revision: 10, Declarations: map[string]*assign.Declaration{}, Nodes: map[string]*assign.Node{},
-			UnreadableDeclarations: map[string]string{}, UnreadableNodes: map[string]string{}}}
+			UnreadableDeclarations: map[string]string{}, UnreadableNodes: map[string]string{},
+			Seats: map[string]*assign.Seat{}, Modules: map[string]*assign.Module{}, UnreadableSeats: map[string]string{}, UnreadableModules: map[string]string{}}}
 }
 
 // node makes a node known, with labels such as "role=web".
@@ -68,6 +69,22 @@ func (w *world) commit(d Decision) {
 		written.Revision = next.Revision
 		next.Nodes[written.Name] = &written
 		delete(next.UnreadableNodes, written.Name)
+	}
+	next.Seats, next.Modules = maps.Clone(next.Seats), maps.Clone(next.Modules)
+	next.UnreadableSeats, next.UnreadableModules = maps.Clone(next.UnreadableSeats), maps.Clone(next.UnreadableModules)
+	for _, one := range d.Seats {
+		next.Revision++
+		written := *one
+		written.Revision = next.Revision
+		next.Seats[string(one.Name)] = &written
+		delete(next.UnreadableSeats, string(one.Name))
+	}
+	for _, one := range d.Modules {
+		next.Revision++
+		written := *one
+		written.Revision = next.Revision
+		next.Modules[one.Name] = &written
+		delete(next.UnreadableModules, one.Name)
 	}
 	w.state = &next
 }
