@@ -12,10 +12,10 @@ import (
 const (
 	// recheck is how often jobs that are waited for are looked for in the queue: their
 	// end may have been told while there was no connection to PID 1, or no helper.
-	recheck = 2 * time.Second
+	recheck = 500 * time.Millisecond
 	// settle is how long a call is under way before its job is missed: an answer
 	// can be ahead of the signal of what it shows.
-	settle = time.Second
+	settle = 500 * time.Millisecond
 )
 
 // watch takes in how jobs end, until ctx ends.

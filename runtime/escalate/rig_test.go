@@ -1,0 +1,224 @@
+package escalate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"stead/host/systemd/systemdtest"
+	"stead/host/unit"
+)
+
+func TestMain(m *testing.M) {
+	if f, ok := others()[os.Getenv(otherEnv)]; ok {
+		os.Exit(f())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// pid1 is a fake manager that also says who is the main process, and ties that a
+// test makes up.
+type pid1 struct {
+	*systemdtest.Fake
+
+	mu    sync.Mutex
+	main  unit.Process
+	asked int
+	err   error
+	ties  map[unit.Name]unit.Ties
+}
+
+func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	if n != Runtime {
+		return unit.Process{UID: unit.NoUID}, nil
+	}
+	return p.main, p.err
+}
+
+func (p *pid1) setMain(main unit.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.main = main
+}
+
+func (p *pid1) Ties(_ context.Context, names []unit.Name) ([]unit.Ties, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]unit.Ties, len(names))
+	for i, n := range names {
+		out[i] = p.ties[n]
+	}
+	return out, nil
+}
+
+func me() unit.Process {
+	return unit.Process{PID: uint32(os.Getpid()), UID: uint32(os.Getuid()), Invocation: strings.Repeat("a", 32)}
+}
+
+// rig is a manager, a socket as systemd keeps it, and helpers and clients on it.
+type rig struct {
+	t      *testing.T
+	m      *pid1
+	dir    string
+	path   string
+	calls  string
+	socket *os.File
+	log    *record
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, dir: t.TempDir(), log: &record{}}
+	r.path, r.calls = filepath.Join(r.dir, "s"), filepath.Join(r.dir, "run", "calls")
+	fake := systemdtest.NewFake(systemdtest.Options{Dirs: []string{r.dir}})
+	r.m = &pid1{Fake: fake, main: me(), ties: map[unit.Name]unit.Ties{}}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: r.path, Net: "unix"})
+	require.NoError(t, err)
+	ln.SetUnlinkOnClose(false)
+	r.socket, err = ln.File()
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- fake.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+		fake.Close()
+		require.NoError(t, r.socket.Close())
+		if t.Failed() {
+			t.Log(r.log.text())
+		}
+	})
+	return r
+}
+
+// unit writes unit files: a notify service stays in its start until Ready.
+func (r *rig) unit(name, text string) {
+	r.t.Helper()
+	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644))
+	_, err := r.m.Other().Reload(context.Background())
+	require.NoError(r.t, err)
+}
+
+const (
+	sleeper = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+	slow    = "[Service]\nType=notify\nExecStart=/bin/sleep infinity\n"
+)
+
+// helper runs one until the function it returns is called.
+func (r *rig) helper() (stop func()) {
+	r.t.Helper()
+	l, err := net.FileListener(r.socket)
+	require.NoError(r.t, err)
+	ln := l.(*net.UnixListener)
+	ln.SetUnlinkOnClose(false)
+	s, err := New(Options{Listener: ln, Manager: r.m, Calls: r.calls, Logger: slog.New(slog.NewTextHandler(r.log, nil))})
+	require.NoError(r.t, err)
+	return r.run(s.Run)
+}
+
+// client runs one until the function it returns is called.
+func (r *rig) client(late func(Late)) (*Client, func()) {
+	r.t.Helper()
+	c, err := NewClient(ClientOptions{Path: r.path, Late: late, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(r.t, err)
+	return c, r.run(c.Run)
+}
+
+func (r *rig) run(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			require.NoError(r.t, err)
+		case <-time.After(20 * time.Second):
+			r.t.Error("it does not end")
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// did is what the manager was asked to do, reloads aside.
+func (r *rig) did() []string {
+	return slices.DeleteFunc(r.m.Log(), func(s string) bool { return s == "reload" })
+}
+
+func bound(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// later collects late ends.
+type later struct {
+	mu  sync.Mutex
+	all []Late
+}
+
+func (l *later) take(e Late) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, e)
+}
+
+func (l *later) seen() []Late {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// one waits for the only late end.
+func (l *later) one(t *testing.T) Late {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(l.seen()) == 1 }, 10*time.Second, time.Millisecond)
+	return l.seen()[0]
+}
+
+// record is a log that may be read while it is written.
+type record struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(p)
+}
+
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.String()
+}
+
+func (r *rig) logged(parts ...string) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		for line := range strings.Lines(r.log.text()) {
+			if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+				return true
+			}
+		}
+		return false
+	}, 5*time.Second, time.Millisecond, fmt.Sprint(parts))
+}
