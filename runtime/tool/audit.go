@@ -32,8 +32,8 @@ const (
 	idle       = 2 * time.Second  // after which the spool's file is tidied
 )
 
-// spool is the durable queue: host/spool.Spool.
-type spool interface {
+// keeper is the durable queue: host/spool.Spool.
+type keeper interface {
 	Put(events []wire.Event, told map[string][]byte) error
 	Next(most, bytes int) ([]wire.Event, error)
 	Done()
@@ -43,7 +43,7 @@ type spool interface {
 // AuditOptions of an Audit.
 type AuditOptions struct {
 	Node  subject.Node
-	Spool spool
+	Spool keeper
 	// Send asks a controller to store a batch: the payload of node.v1.NODE.event. It
 	// returns nil when all of it is stored.
 	Send func(ctx context.Context, payload []byte) error
