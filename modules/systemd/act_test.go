@@ -1,0 +1,424 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/fault"
+	"stead/host/unit"
+	"stead/mesh/subject"
+	"stead/mesh/wire"
+	"stead/runtime/escalate"
+	"stead/seats"
+)
+
+func stateOf(active, sub string) seats.State { return seats.State{Active: active, Sub: sub} }
+
+func TestActsEndWithTheResultOfTheirJob(t *testing.T) {
+	for _, c := range []struct {
+		verb  subject.Verb
+		unit  string
+		made  *fakeUnit
+		want  seats.Acted
+		asked escalate.Request
+	}{
+		{seats.Stop, "web", service("web.service"),
+			seats.Acted{Result: "done", Before: stateOf("active", "running"), After: stateOf("inactive", "dead")}, escalate.Request{Act: escalate.Stop}},
+		{seats.Start, "web.service", service("web.service").state(unit.Inactive, "dead"),
+			seats.Acted{Result: "done", Before: stateOf("inactive", "dead"), After: stateOf("active", "running")}, escalate.Request{Act: escalate.Start}},
+		{seats.Restart, "www", service("web.service", "www.service"),
+			seats.Acted{Result: "done", Before: stateOf("active", "running"), After: stateOf("active", "running")}, escalate.Request{Act: escalate.Restart}},
+		{seats.Start, "web", &fakeUnit{Details: service("web.service").state(unit.Inactive, "dead").Details, result: unit.JobFailed},
+			seats.Acted{Result: "failed", Before: stateOf("inactive", "dead"), After: stateOf("failed", "failed")}, escalate.Request{Act: escalate.Start}},
+		{seats.Stop, "web", &fakeUnit{Details: service("web.service").Details, leaves: true},
+			seats.Acted{Result: "done", Before: stateOf("active", "running"), After: stateOf("inactive", "dead")}, escalate.Request{Act: escalate.Stop}},
+	} {
+		t.Run(fmt.Sprint(c.verb, " ", c.unit), func(t *testing.T) {
+			f := newFakeNode(c.made)
+			reply, err := f.rig(t).act(c.verb, seats.ActArguments{Unit: c.unit})
+			require.NoError(t, err)
+			c.want.Unit, c.want.Scope, c.want.Took = "web.service", "system", 0.02
+			require.Equal(t, []seats.Acted{c.want}, reply.Units)
+			c.asked.Unit = "web.service"
+			require.Equal(t, []escalate.Request{c.asked}, f.asked)
+		})
+	}
+}
+
+func TestActThatContradictsItsDeclarationSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		verb   subject.Verb
+		ensure string
+		want   string
+	}{
+		{seats.Stop, "running", `declaration "web" ensures running: the host will start it again`},
+		{seats.Stop, "restarted", `declaration "web" ensures running: the host will start it again`},
+		{seats.Stop, "stopped", ""},
+		{seats.Stop, "", ""},
+		{seats.Start, "stopped", `declaration "web" ensures stopped: the host will stop it again`},
+		{seats.Restart, "stopped", `declaration "web" ensures stopped: the host will stop it again`},
+		{seats.Start, "running", ""},
+		{seats.Restart, "running", ""},
+	} {
+		t.Run(fmt.Sprint(c.verb, " ", c.ensure), func(t *testing.T) {
+			f := newFakeNode(service("web.service", "www.service"))
+			// Declared by an alias, and of another scope too.
+			f.declared = []wire.DeclaredUnit{
+				{Unit: "web.service", Scope: "user", Name: "other", Ensure: "running"},
+				{Unit: "www.service", Scope: "system", Name: "web", Generation: 7, Ensure: c.ensure},
+			}
+			reply, err := f.rig(t).act(c.verb, seats.ActArguments{Unit: "web"})
+			require.NoError(t, err)
+			require.Equal(t, c.want, reply.Units[0].Note)
+			require.Equal(t, &seats.DeclaredBy{Name: "web", Generation: 7, Ensure: c.ensure}, reply.Units[0].DeclaredBy)
+		})
+	}
+}
+
+// Before it is made, the name of an alias may be another unit's, which nothing is
+// declared of.
+func TestAliasThatIsNotMadeIsNotTheDeclaredUnit(t *testing.T) {
+	f := newFakeNode(service("web.service"), service("www.service"))
+	f.declared = []wire.DeclaredUnit{{Unit: "web.service", Aliases: []string{"www.service"}, Scope: "system", Name: "web", Ensure: "running"}}
+	reply, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: "www"})
+	require.NoError(t, err)
+	require.Nil(t, reply.Units[0].DeclaredBy)
+	require.Empty(t, reply.Units[0].Note)
+}
+
+func TestStopSaysWhatMayStartItAgain(t *testing.T) {
+	u := service("web.service")
+	u.TriggeredBy = []unit.Name{"web.path", "web.socket", "web.timer"}
+	f := newFakeNode(u, service("web.path").state(unit.Inactive, "dead"), service("web.socket"), service("web.timer"))
+	f.declared = []wire.DeclaredUnit{{Unit: "web.service", Scope: "system", Name: "web", Ensure: "running"}}
+	r := f.rig(t)
+	reply, err := r.act(seats.Stop, seats.ActArguments{Unit: "web.service"})
+	require.NoError(t, err)
+	require.Equal(t, `declaration "web" ensures running: the host will start it again; it can still be started by web.socket, web.timer`, reply.Units[0].Note)
+	reply, err = r.act(seats.Stop, seats.ActArguments{Unit: "web*"})
+	require.NoError(t, err)
+	require.Len(t, reply.Units, 4)
+	for _, u := range reply.Units[:1] {
+		require.Empty(t, u.Note, u.Unit)
+	}
+	require.Equal(t, `declaration "web" ensures running: the host will start it again`, reply.Units[1].Note, "what triggers it was stopped with it")
+}
+
+func TestPatternMeansLoadedUnits(t *testing.T) {
+	f := someUnits()
+	masked := service("web-old.service").state(unit.Inactive, "dead")
+	masked.Load, masked.err = unit.Masked, fault.New(fault.Refused, "start", "web-old.service", errors.New("Unit web-old.service is masked."))
+	f.units["web-old.service"] = masked
+	f.units["web.service"].result = unit.JobDependency
+	r := f.rig(t)
+	reply, err := r.act(seats.Start, seats.ActArguments{Unit: "w[e]b*"})
+	require.NoError(t, err)
+	var got []string
+	for _, u := range reply.Units {
+		got = append(got, u.Unit+" "+u.Result+" "+u.Error)
+	}
+	require.Equal(t, []string{"web-data.mount done ", "web-old.service  start: web-old.service: Unit web-old.service is masked.", "web.service dependency "}, got)
+	require.Equal(t, stateOf("inactive", "dead"), reply.Units[1].After)
+
+	// Of one that is named, and when there is nothing else, it is an error.
+	for _, name := range []string{"web-old", "web-o*"} {
+		_, err = r.act(seats.Start, seats.ActArguments{Unit: name})
+		requireFault(t, err, fault.Refused, "start: web-old.service: Unit web-old.service is masked.", "")
+	}
+	reply, err = r.act(seats.Stop, seats.ActArguments{Unit: "g*"})
+	require.NoError(t, err)
+	require.Len(t, reply.Units, 1)
+	require.Equal(t, "ghost.service", reply.Units[0].Unit, "what is only a name to systemd is no unit")
+}
+
+func TestPatternOfManyUnitsWantsAYes(t *testing.T) {
+	f := newFakeNode()
+	for i := range 11 {
+		u := service(unit.Name(fmt.Sprintf("w-%02d.service", i)))
+		f.units[u.ID] = u
+	}
+	r := f.rig(t)
+	_, err := r.act(seats.Restart, seats.ActArguments{Unit: "w-*"})
+	requireFault(t, err, fault.Refused, `restart: "w-*": it means 11 units: w-00.service, w-01.service, w-02.service, w-03.service, w-04.service, w-05.service, `+
+		"w-06.service, w-07.service, and 3 more", "more than 10 units want --yes (yes=true)")
+	require.Empty(t, f.asked)
+	reply, err := r.act(seats.Restart, seats.ActArguments{Unit: "w-0*"})
+	require.NoError(t, err)
+	require.Len(t, reply.Units, 10)
+	reply, err = r.act(seats.Restart, seats.ActArguments{Unit: "w-*", Yes: true})
+	require.NoError(t, err)
+	require.Len(t, reply.Units, 11)
+
+	for i := range 257 {
+		u := service(unit.Name(fmt.Sprintf("w-%03d.service", i)))
+		f.units[u.ID] = u
+	}
+	_, err = r.act(seats.Restart, seats.ActArguments{Unit: "w-???.service", Yes: true})
+	require.ErrorContains(t, err, "it means 257 units; at most 256 at one time")
+	require.Equal(t, fault.Refused, fault.ClassOf(err))
+}
+
+func TestPatternWithoutAUnit(t *testing.T) {
+	f := someUnits()
+	r := f.rig(t)
+	for pattern, hint := range map[string]string{
+		"wbe*": "did you mean web.service, web-data.mount?", "gone*": "", "*ad.servcie": "", "xqz*": "", "*eb.mount": "",
+	} {
+		_, err := r.act(seats.Stop, seats.ActArguments{Unit: pattern, Yes: true})
+		requireFault(t, err, fault.NotFound, fmt.Sprintf("stop: %q: no loaded unit of system scope matches", pattern), hint)
+	}
+	require.Empty(t, f.asked)
+}
+
+func TestProtectedUnitsAreRefused(t *testing.T) {
+	bus := service("dbus-broker.service", "dbus.service")
+	sly := service("sly.service", "systemd-logind.service")
+	off := service("poweroff.target", "runlevel0.target").state(unit.Inactive, "dead")
+	f := newFakeNode(bus, sly, off, service("stead-host.service"), service("web.service"), service("dull.service"))
+	r := f.rig(t)
+	const base, own, ends = "stead stands on it", "it is stead's own", "starting it stops or suspends the machine"
+	for _, c := range []struct {
+		verb       subject.Verb
+		unit, want string
+	}{
+		{seats.Stop, "dbus-broker", "dbus-broker.service: it is protected: " + base},
+		{seats.Stop, "dbus", "dbus.service: it is dbus-broker.service, which is protected: " + base},
+		{seats.Restart, "sly", "sly.service: it is systemd-logind.service, which is protected: " + base},
+		{seats.Restart, "stead-host", "stead-host.service: it is protected: " + own},
+		{seats.Stop, "stead-runtime", "stead-runtime.service: it is protected: " + own},
+		{seats.Start, "poweroff.target", "poweroff.target: it is protected: " + ends},
+		{seats.Start, "runlevel0.target", "runlevel0.target: it is poweroff.target, which is protected: " + ends},
+		{seats.Start, "reboot.target", "reboot.target: it is protected: " + ends},
+		{seats.Stop, "*e*", `"*e*": dbus-broker.service is protected: ` + base + "; poweroff.target is protected: " + ends + "; systemd-logind.service is protected: " + base +
+			"; stead-host.service is protected: " + own},
+	} {
+		_, err := r.act(c.verb, seats.ActArguments{Unit: c.unit})
+		requireFault(t, err, fault.Refused, string(c.verb)+": "+c.want, "")
+	}
+	for unit, want := range map[string]string{
+		"dbus-broker": "dbus-broker.service: it is protected: " + base, "sly": "sly.service: it is systemd-logind.service, which is protected: " + base,
+		"user@.service": "user@.service: it is protected: " + base, "stead-host": "stead-host.service: it is protected: " + own,
+	} {
+		for _, now := range []bool{false, true} {
+			_, err := r.link(seats.Disable, seats.EnableArguments{Unit: unit, Now: now && unit != "user@.service"})
+			requireFault(t, err, fault.Refused, "disable: "+want, "")
+		}
+	}
+	_, err := r.link(seats.Enable, seats.EnableArguments{Unit: "poweroff.target", Now: true})
+	requireFault(t, err, fault.Refused, "start: poweroff.target: it is protected: "+ends, "")
+	require.Empty(t, f.asked, "nothing was done, not even to the others that a pattern means")
+
+	// What is only stood on may be started, and its links made.
+	_, err = r.act(seats.Start, seats.ActArguments{Unit: "dbus"})
+	require.NoError(t, err)
+	_, err = r.link(seats.Enable, seats.EnableArguments{Unit: "stead-host", Now: true})
+	require.NoError(t, err)
+}
+
+func TestUserScopeCannotBeActedIn(t *testing.T) {
+	f := someUnits()
+	r := f.rig(t)
+	for _, verb := range []subject.Verb{seats.Start, seats.Stop, seats.Restart} {
+		_, err := r.act(verb, seats.ActArguments{Unit: "web", Scope: "user"})
+		requireFault(t, err, fault.Unsupported, string(verb)+": web: scope user cannot be acted in by this version", "")
+	}
+	for _, verb := range []subject.Verb{seats.Enable, seats.Disable} {
+		_, err := r.link(verb, seats.EnableArguments{Unit: "web", Scope: "user"})
+		requireFault(t, err, fault.Unsupported, string(verb)+": web: scope user cannot be acted in by this version", "")
+	}
+	require.Empty(t, f.asked)
+	require.Empty(t, f.calls)
+}
+
+func TestJobThatIsNotWaitedFor(t *testing.T) {
+	u := service("web.service").state(unit.Inactive, "dead")
+	u.hangs = true
+	f := newFakeNode(u)
+	f.declared = []wire.DeclaredUnit{{Unit: "web.service", Scope: "system", Name: "web", Ensure: "stopped"}}
+	reply, err := f.rig(t).act(seats.Start, seats.ActArguments{Unit: "web", Wait: truth(false)})
+	require.NoError(t, err)
+	require.Equal(t, "queued", reply.Units[0].Result)
+	require.Equal(t, stateOf("activating", "start"), reply.Units[0].After)
+	require.NotEmpty(t, reply.Units[0].Note)
+	require.Equal(t, []escalate.Request{{Act: escalate.Start, Unit: "web.service", NoWait: true}}, f.asked)
+}
+
+func TestJobThatTakesLongerThanItsCallerWaits(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		timeout  string
+		patience time.Duration
+		want     string
+	}{
+		{"as the caller says", "2s", time.Minute, "2.0 s"},
+		{"as a job is waited for when nobody says", "", 3 * time.Minute, "90.0 s"},
+		{"ahead of the deadline of the call", "", 3 * time.Second, "2.7 s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := service("web.service").state(unit.Inactive, "dead")
+				u.hangs = true
+				f := newFakeNode(u)
+				_, err := askFor[seats.ActReply](f.rig(t), c.patience, seats.Start, seats.ActArguments{Unit: "web", Timeout: c.timeout})
+				requireFault(t, err, fault.Timeout, "wait for job: web.service: job 1 has not ended after "+c.want+", and goes on; the unit is activating (start)", "")
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		u := service("web-1.service").state(unit.Inactive, "dead")
+		u.hangs = true
+		f := newFakeNode(u, service("web-2.service"))
+		reply, err := f.rig(t).act(seats.Restart, seats.ActArguments{Unit: "web-*", Timeout: "1s"})
+		require.NoError(t, err, "one is done")
+		require.Equal(t, "queued", reply.Units[0].Result)
+		require.Regexp(t, `^wait for job: web-1.service: job \d has not ended after 1.0 s, and goes on; the unit is activating \(start\)$`, reply.Units[0].Error)
+		require.Equal(t, "done", reply.Units[1].Result)
+	})
+}
+
+func TestBadWaits(t *testing.T) {
+	f := someUnits()
+	r := f.rig(t)
+	for _, timeout := range []string{"0s", "11m", "10m1ms", "soon", "-5s", "1e9h", "99999999999999h"} {
+		_, err := r.act(seats.Start, seats.ActArguments{Unit: "web", Timeout: timeout})
+		require.Equal(t, fault.Invalid, fault.ClassOf(err), "%s: %v", timeout, err)
+		require.ErrorContains(t, err, "timeout", timeout)
+	}
+	require.Empty(t, f.asked)
+}
+
+func TestActsThatCannotBeDone(t *testing.T) {
+	away := fault.New(fault.Unavailable, "stop", "web.service", errors.New("the root helper cannot be asked: not connected yet"))
+	for _, c := range []struct {
+		method string
+		unit   string
+		err    error
+		want   string
+	}{
+		{"Details", "web", fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no bus")), "read unit: web.service: no bus"},
+		{"Units", "web*", fault.New(fault.Unavailable, "list units", "", errors.New("no bus")), "list units: no bus"},
+		{"Details", "web*", fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no bus")), "read unit: web.service: no bus"},
+		{"Do", "web", away, away.Error()},
+		{"Do", "web*", away, away.Error() + "; and so for 1 more"},
+	} {
+		t.Run(c.method+" "+c.unit, func(t *testing.T) {
+			f := someUnits()
+			f.fails[c.method] = c.err
+			_, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: c.unit})
+			requireFault(t, err, fault.Unavailable, c.want, "")
+			if c.method != "Do" {
+				require.Empty(t, f.asked)
+			}
+		})
+	}
+}
+
+// The act was done: an answer that says "unavailable" would be a lie.
+func TestActIsToldWhenNothingCanBeReadBehindIt(t *testing.T) {
+	f := someUnits()
+	f.fails["Named"] = fault.New(fault.Unavailable, "list units", "", errors.New("no bus"))
+	reply, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: "web"})
+	require.NoError(t, err)
+	require.Equal(t, "done", reply.Units[0].Result)
+	require.Equal(t, "how it stands now is not known: list units: no bus", reply.Units[0].Note)
+	require.Equal(t, seats.State{}, reply.Units[0].After)
+}
+
+func TestUnitsOfAPatternAreActedOnTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeNode()
+		f.slow = time.Second
+		for i := range 100 {
+			u := service(unit.Name(fmt.Sprintf("w-%02d.service", i)))
+			f.units[u.ID] = u
+		}
+		began := time.Now()
+		reply, err := f.rig(t).act(seats.Restart, seats.ActArguments{Unit: "w-*", Yes: true})
+		require.NoError(t, err)
+		require.Len(t, reply.Units, 100)
+		require.Equal(t, 4*time.Second, time.Since(began))
+		require.Equal(t, together, f.busiest)
+		for i, u := range reply.Units {
+			require.Equal(t, fmt.Sprintf("w-%02d.service", i), u.Unit)
+		}
+	})
+}
+
+func TestLinksAreMadeAndRemoved(t *testing.T) {
+	link := unit.LinkMade{Path: "/etc/systemd/system/multi-user.target.wants/web.service", To: "/etc/systemd/system/web.service"}
+	u := service("web.service").state(unit.Inactive, "dead")
+	u.links, u.passed = []unit.LinkMade{link}, []string{"b.service: masked"}
+	f := newFakeNode(u, service("static.service"))
+	f.declared = []wire.DeclaredUnit{{Unit: "web.service", Scope: "system", Name: "web", Ensure: "running", Enabled: truth(true)}}
+	by := &seats.DeclaredBy{Name: "web", Ensure: "running", Enabled: truth(true)}
+	r := f.rig(t)
+	reply, err := r.link(seats.Enable, seats.EnableArguments{Unit: "web", Now: true})
+	require.NoError(t, err)
+	require.Equal(t, seats.EnableReply{
+		Unit: "web.service", Scope: "system", Made: []seats.Link{{Path: link.Path, To: link.To}}, Passed: []string{"b.service: masked"}, DeclaredBy: by,
+		Acted: &seats.Acted{Unit: "web.service", Scope: "system", Result: "done", Before: stateOf("inactive", "dead"), After: stateOf("active", "running"), Took: 0.02, DeclaredBy: by},
+	}, reply)
+	reply, err = r.link(seats.Disable, seats.EnableArguments{Unit: "web.service", Now: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{link.Path}, reply.Removed)
+	require.Equal(t, `declaration "web" has it enabled: the host will make its links again`, reply.Note)
+	require.Equal(t, `declaration "web" ensures running: the host will start it again`, reply.Acted.Note)
+	reply, err = r.link(seats.Enable, seats.EnableArguments{Unit: "static"})
+	require.NoError(t, err)
+	require.True(t, reply.NoInstall)
+	require.Nil(t, reply.Acted)
+	require.Nil(t, reply.DeclaredBy)
+	reply, err = r.link(seats.Enable, seats.EnableArguments{Unit: "getty@.service"})
+	require.Equal(t, fault.NotFound, fault.ClassOf(err))
+	require.Empty(t, reply.Unit)
+
+	f.declared[0].Enabled = truth(false)
+	reply, err = r.link(seats.Enable, seats.EnableArguments{Unit: "web"})
+	require.NoError(t, err)
+	require.Equal(t, `declaration "web" has it disabled: the host will remove its links again`, reply.Note)
+}
+
+func TestLinksThatCannotBeChanged(t *testing.T) {
+	f := someUnits()
+	f.units["idle.service"].err = fault.New(fault.Refused, "enable", "idle.service", errors.New("Unit is generated."))
+	f.units["gone.service"].links = []unit.LinkMade{{Path: "/etc/systemd/system/multi-user.target.wants/gone.service", To: "/gone"}}
+	r := f.rig(t)
+	_, err := r.link(seats.Enable, seats.EnableArguments{Unit: "idle", Now: true})
+	requireFault(t, err, fault.Refused, "enable: idle.service: Unit is generated.", "")
+	for _, verb := range []subject.Verb{seats.Enable, seats.Disable} {
+		_, err = r.link(verb, seats.EnableArguments{Unit: "webb"})
+		requireFault(t, err, fault.NotFound, string(verb)+": webb.service: there is no such unit in system scope", "did you mean web.service?")
+	}
+	// A unit that is gone leaves links behind.
+	reply, err := r.link(seats.Disable, seats.EnableArguments{Unit: "gone"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"/etc/systemd/system/multi-user.target.wants/gone.service"}, reply.Removed)
+
+	done := len(f.asked)
+	_, err = r.link(seats.Enable, seats.EnableArguments{Unit: "job@.service", Now: true})
+	requireFault(t, err, fault.Invalid, "enable: job@.service: it is a template, and only its instances can be started and stopped", "")
+	_, err = r.link(seats.Disable, seats.EnableArguments{Unit: "we*"})
+	require.Equal(t, fault.Invalid, fault.ClassOf(err))
+	f.fails["Details"] = fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no bus"))
+	_, err = r.link(seats.Disable, seats.EnableArguments{Unit: "web"})
+	requireFault(t, err, fault.Unavailable, "read unit: web.service: no bus", "")
+	require.Len(t, f.asked, done)
+}
+
+// The links are made whatever becomes of the job: the answer says both.
+func TestJobBehindLinksMayFail(t *testing.T) {
+	u := service("web.service").state(unit.Inactive, "dead")
+	u.links, u.result = []unit.LinkMade{{Path: "/a", To: "/b"}}, unit.JobFailed
+	f := newFakeNode(u)
+	r := f.rig(t)
+	reply, err := r.link(seats.Enable, seats.EnableArguments{Unit: "web", Now: true})
+	require.NoError(t, err)
+	require.Len(t, reply.Made, 1)
+	require.Equal(t, "failed", reply.Acted.Result)
+	require.Equal(t, stateOf("failed", "failed"), reply.Acted.After)
+}

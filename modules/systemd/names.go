@@ -1,0 +1,185 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stead/host/fault"
+	"stead/host/shape"
+	"stead/host/unit"
+)
+
+const (
+	// mostNear is how many names a hint has.
+	mostNear = 3
+	// namesFor is how long names of unit files serve for hints: systemd reads every
+	// unit file to list them, and is busy for a second.
+	namesFor = 30 * time.Second
+)
+
+// isGlob reports whether a name is a pattern, as systemctl tells.
+func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
+
+// full is a name with the suffix that people leave out.
+func full(name string) string {
+	if unit.CheckName(name) != nil && unit.CheckName(name+".service") == nil {
+		return name + ".service"
+	}
+	return name
+}
+
+// named is the unit that a verb is asked about by name.
+func named(verb, name string) (unit.Name, error) {
+	if isGlob(name) {
+		return "", fault.New(fault.Invalid, verb, fmt.Sprintf("%q", name), errors.New("it is a pattern, and one unit is asked for"))
+	}
+	n, err := unit.ParseName(full(name))
+	if err != nil {
+		return "", fault.New(fault.Invalid, verb, "", err)
+	}
+	return n, nil
+}
+
+// exists reports whether there is such a unit. One whose file was removed while
+// it runs, or that failed, still is one.
+func exists(load unit.LoadState, active unit.ActiveState) bool {
+	return load != unit.NotFound || active != unit.Inactive
+}
+
+// unknown is the error for a name or a pattern that no unit of the system scope
+// has.
+func (m *Module) unknown(ctx context.Context, verb, name string) error {
+	if isGlob(name) {
+		err := fault.New(fault.NotFound, verb, fmt.Sprintf("%q", name), errors.New("no loaded unit of system scope matches"))
+		return err.WithHint(m.near(ctx, name))
+	}
+	text := "there is no such unit in system scope"
+	if n, err := unit.ParseName(name); err == nil && m.inUserScope(n) {
+		text += "; there is one in user scope, which this version does not serve"
+	}
+	return fault.New(fault.NotFound, verb, name, errors.New(text)).WithHint(m.near(ctx, name))
+}
+
+// near is the hint with the closest names, "" when none is close.
+func (m *Module) near(ctx context.Context, name string) string {
+	if called := m.owners().links[unit.Name(name)]; called != "" {
+		return fmt.Sprintf("it is an alias that %s asks for, and that is made when that is enabled", called)
+	}
+	known := m.files.get(ctx, m.o.Reader)
+	if units, err := m.o.Reader.Units(ctx, unit.Filter{All: true}); err == nil {
+		for _, u := range units {
+			if exists(u.Load, u.Active) {
+				known = append(known, u.Name)
+			}
+		}
+	}
+	near := closest(name, known)
+	if len(near) == 0 {
+		return ""
+	}
+	texts := make([]string, len(near))
+	for i, n := range near {
+		texts[i] = string(n)
+	}
+	return "did you mean " + strings.Join(texts, ", ") + "?"
+}
+
+// fileNames are the names of all unit files, for hints alone: they may be a while
+// old.
+type fileNames struct {
+	mu    sync.Mutex // held while they are read, by one for all
+	names []unit.Name
+	at    time.Time
+}
+
+// get returns a copy.
+func (f *fileNames) get(ctx context.Context, r lister) []unit.Name {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at.IsZero() || time.Since(f.at) > namesFor {
+		if files, err := r.Files(ctx, unit.Filter{}); err == nil {
+			f.names, f.at = f.names[:0:0], time.Now()
+			for _, l := range files {
+				f.names = append(f.names, l.Name)
+			}
+		}
+	}
+	return slices.Clone(f.names)
+}
+
+// closest returns those of known that name, or a pattern, was probably meant to
+// be, the most likely first, mostNear at most.
+func closest(name string, known []unit.Name) []unit.Name {
+	type ranked struct {
+		name unit.Name
+		rank int
+	}
+	var all []ranked
+	for _, n := range known {
+		if rank := rankOf(name, n); rank > 0 && !slices.Contains(all, ranked{n, rank}) {
+			all = append(all, ranked{n, rank})
+		}
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		if len(a.name) != len(b.name) {
+			return len(a.name) - len(b.name)
+		}
+		return strings.Compare(string(a.name), string(b.name))
+	})
+	out := make([]unit.Name, 0, mostNear)
+	for _, r := range all[:min(len(all), mostNear)] {
+		out = append(out, r.name)
+	}
+	return out
+}
+
+// rankOf says how near n is to what was asked for: 1 is the nearest, 0 is not at
+// all.
+func rankOf(name string, n unit.Name) int {
+	stem, kind := literal(name), ""
+	if !isGlob(name) && unit.CheckName(name) == nil {
+		stem, kind = unit.Name(name).Stem(), unit.Name(name).Type()
+	}
+	if len(stem) < 2 {
+		return 0
+	}
+	other := n.Stem()
+	if isGlob(name) {
+		other = other[:min(len(other), len(stem))]
+	}
+	switch {
+	case stem == other:
+		return 1
+	case shape.Nearest(strings.ToLower(stem), []string{strings.ToLower(other)}) != "":
+		if kind == "" || kind == n.Type() {
+			return 2
+		}
+		return 3
+	case len(stem) >= 3 && strings.Contains(strings.ToLower(n.Stem()), strings.ToLower(stem)):
+		return 4
+	}
+	return 0
+}
+
+// literal is the longest part of a pattern that is plain text, without a suffix.
+func literal(pattern string) string {
+	longest := ""
+	for _, part := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("*?[]!^", r) }) {
+		if i := strings.LastIndexByte(part, '.'); i >= 0 && unit.CheckName("x"+part[i:]) == nil {
+			part = part[:i]
+		}
+		part = strings.TrimRight(part, ".")
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}

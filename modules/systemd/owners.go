@@ -1,0 +1,99 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stead/host/unit"
+	"stead/runtime/escalate"
+	"stead/seats"
+)
+
+// What a declaration may ensure, as shapes have it.
+const (
+	ensureRunning   = "running"
+	ensureStopped   = "stopped"
+	ensureRestarted = "restarted"
+)
+
+// owners are the declarations of the system scope by the names of their units.
+// What a declaration calls its unit may be an alias: learn finds the unit's own
+// name. Aliases that only its files ask for say nothing here: until they are made
+// the name may be another unit's.
+type owners struct {
+	by    map[unit.Name]*seats.DeclaredBy
+	names []unit.Name          // that declarations give, templates left out, in order
+	links map[unit.Name]string // aliases that files of a declared unit ask for → what the unit is called
+}
+
+func (m *Module) owners() owners {
+	o := owners{by: map[unit.Name]*seats.DeclaredBy{}, links: map[unit.Name]string{}}
+	for _, d := range m.o.Declared() {
+		n, err := unit.ParseName(d.Unit)
+		if err != nil || d.Scope != string(unit.System) {
+			continue
+		}
+		o.by[n] = &seats.DeclaredBy{Name: d.Name, Generation: d.Generation, Ensure: d.Ensure, Enabled: d.Enabled}
+		if !n.IsTemplate() {
+			o.names = append(o.names, n)
+		}
+		for _, a := range d.Aliases {
+			o.links[unit.Name(a)] = d.Unit
+		}
+	}
+	slices.Sort(o.names)
+	return o
+}
+
+// of is the declaration that a unit with these names is of, nil for none. The
+// first name that one gives decides: a host applies only one of two that meet.
+func (o owners) of(names ...unit.Name) *seats.DeclaredBy {
+	for _, n := range names {
+		if d := o.by[n]; d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// learn asks for the own names of declared units that are not among listed, and
+// returns how those stand. Few are: most declared units are loaded under the name
+// that they are declared with.
+func (o owners) learn(ctx context.Context, r lister, listed []unit.Listed) ([]unit.Listed, error) {
+	known := make(map[unit.Name]bool, len(listed))
+	for _, l := range listed {
+		known[l.Name] = true
+	}
+	ask := slices.DeleteFunc(slices.Clone(o.names), func(n unit.Name) bool { return known[n] })
+	if len(ask) == 0 {
+		return nil, nil
+	}
+	named, err := r.Named(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range named {
+		if o.by[l.Name] == nil {
+			o.by[l.Name] = o.by[ask[i]]
+		}
+	}
+	return named, nil
+}
+
+// undone says that the host will undo an act on a unit of d, "" when it will not.
+func undone(act escalate.Act, d *seats.DeclaredBy) string {
+	switch {
+	case d == nil:
+		return ""
+	case act == escalate.Stop && (d.Ensure == ensureRunning || d.Ensure == ensureRestarted):
+		return fmt.Sprintf("declaration %q ensures %s: the host will start it again", d.Name, ensureRunning)
+	case (act == escalate.Start || act == escalate.Restart) && d.Ensure == ensureStopped:
+		return fmt.Sprintf("declaration %q ensures %s: the host will stop it again", d.Name, ensureStopped)
+	case act == escalate.Enable && d.Enabled != nil && !*d.Enabled:
+		return fmt.Sprintf("declaration %q has it disabled: the host will remove its links again", d.Name)
+	case act == escalate.Disable && d.Enabled != nil && *d.Enabled:
+		return fmt.Sprintf("declaration %q has it enabled: the host will make its links again", d.Name)
+	}
+	return ""
+}

@@ -1,0 +1,170 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"stead/host/fault"
+	"stead/host/shape"
+	"stead/host/unit"
+	"stead/runtime/escalate"
+	"stead/seats"
+)
+
+const (
+	// freely is how many units a pattern may mean without being agreed to, and
+	// mostUnits with it: they are under way together, and fit into one answer.
+	freely    = 10
+	mostUnits = 256
+	// together is how many of them are looked at, or acted on, at one time.
+	together = 32
+	// mostShown is how many names one error lists.
+	mostShown = 8
+)
+
+// targets are the units that an act means, as they stand before it, by name. All
+// that forbids the act is found before anything is done.
+func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Details, error) {
+	if !isGlob(a.Unit) {
+		n, err := named(string(act), a.Unit)
+		if err != nil {
+			return nil, err
+		}
+		d, err := m.target(ctx, act, n)
+		if err != nil {
+			return nil, err
+		}
+		return []unit.Details{d}, nil
+	}
+	names, err := m.matching(ctx, act, a)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]unit.Details, len(names))
+	errs := make([]error, len(names))
+	each(len(names), func(i int) { all[i], errs[i] = m.o.Reader.Details(ctx, names[i]) })
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
+}
+
+// target is one unit that is named, with what forbids the act.
+func (m *Module) target(ctx context.Context, act escalate.Act, n unit.Name) (unit.Details, error) {
+	d, err := m.o.Reader.Details(ctx, n)
+	if err != nil {
+		return d, err
+	}
+	if !exists(d.Load, d.Active) {
+		// The name alone may be protected.
+		if why := forbidden(act, n); why != "" {
+			return d, about(fault.Refused, string(act), n, "it is protected: %s", why)
+		}
+		return d, m.unknown(ctx, string(act), string(n))
+	}
+	d.Names = append(d.Names, n)
+	return d, guard(act, string(n), []unit.Details{d})
+}
+
+// matching are the loaded units that a pattern means.
+func (m *Module) matching(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Name, error) {
+	units, err := m.o.Reader.Units(ctx, unit.Filter{Patterns: []string{a.Unit}, All: true})
+	if err != nil {
+		return nil, err
+	}
+	var names []unit.Name
+	for _, u := range units {
+		if exists(u.Load, u.Active) && u.Following == "" {
+			names = append(names, u.Name)
+		}
+	}
+	slices.Sort(names)
+	refuse := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Refused, string(act), fmt.Sprintf("%q", a.Unit), fmt.Errorf(format, args...))
+	}
+	switch {
+	case len(names) == 0:
+		return nil, m.unknown(ctx, string(act), a.Unit)
+	case len(names) > mostUnits:
+		return nil, refuse("it means %d units; at most %d at one time", len(names), mostUnits).WithHint("use a narrower pattern")
+	case len(names) > freely && !a.Yes:
+		return nil, refuse("it means %d units: %s", len(names), listed(names)).WithHint("more than 10 units want --yes (yes=true)")
+	}
+	return names, nil
+}
+
+// guard refuses an act that reaches a protected unit, by whichever of its names.
+func guard(act escalate.Act, object string, all []unit.Details) error {
+	var texts []string
+	for _, d := range all {
+		for _, n := range namesOf(d) {
+			why := forbidden(act, n)
+			if why == "" {
+				continue
+			}
+			text := fmt.Sprintf("%s is protected: %s", n, why)
+			switch {
+			case string(n) == object:
+				text = "it is protected: " + why
+			case string(d.ID) == object || len(all) == 1:
+				text = fmt.Sprintf("it is %s, which is protected: %s", n, why)
+			}
+			texts = append(texts, text)
+			break
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	if more := len(texts) - mostShown; more > 0 {
+		texts = append(texts[:mostShown], fmt.Sprintf("and %d more", more))
+	}
+	return fault.New(fault.Refused, string(act), object, fmt.Errorf("%s", strings.Join(texts, "; ")))
+}
+
+// forbidden says why an act on a unit of that name is refused, "" when it is not:
+// what stead stands on may be started and enabled, what stops the machine may
+// not be started.
+func forbidden(act escalate.Act, n unit.Name) string {
+	why, protected := shape.Protected(n)
+	if !protected {
+		return ""
+	}
+	switch act {
+	case escalate.Enable:
+		return ""
+	case escalate.Start:
+		if _, base := shape.StandsOn(n); base {
+			return ""
+		}
+	}
+	return why
+}
+
+// listed are names for an error.
+func listed(names []unit.Name) string {
+	shown := texts(names[:min(len(names), mostShown)])
+	if more := len(names) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// each calls f for 0 to n-1, together of them at one time, and waits.
+func each(n int, f func(i int)) {
+	slots := make(chan struct{}, together)
+	var group sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	group.Wait()
+}
