@@ -59,6 +59,7 @@ var table = []row{
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
+	{loops, "runtime/duty", "host/fault mesh/seal mesh/subject mesh/wire modules seats", ""},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
 
 	{loops, "runtime/tool", "host/fault mesh/subject mesh/wire modules seats", "host/spool"},
