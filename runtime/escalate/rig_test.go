@@ -25,6 +25,11 @@ func TestMain(m *testing.M) {
 	if f, ok := others()[os.Getenv(otherEnv)]; ok {
 		os.Exit(f())
 	}
+	if len(os.Args) > 1 {
+		if f, ok := commands()[os.Args[1]]; ok {
+			os.Exit(runCommand(f))
+		}
+	}
 	goleak.VerifyTestMain(m)
 }
 

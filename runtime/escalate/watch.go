@@ -15,20 +15,20 @@ const (
 	recheck = 500 * time.Millisecond
 	// settle is how long a call is under way before its job is missed: an answer
 	// can be ahead of the signal of what it shows.
-	settle = 500 * time.Millisecond
+	settle = 100 * time.Millisecond
 )
 
 // watch takes in how jobs end, until ctx ends.
 func (s *Server) watch(ctx context.Context) {
 	missed := map[string]time.Time{}
 	began := time.Now()
-	tick := time.NewTicker(recheck)
-	defer tick.Stop()
+	next := time.NewTimer(recheck)
+	defer next.Stop()
 	for {
 		look := false
 		select {
 		case <-s.o.Manager.Wake():
-		case <-tick.C:
+		case <-next.C:
 			look = true
 		case <-ctx.Done():
 			return
@@ -37,8 +37,12 @@ func (s *Server) watch(ctx context.Context) {
 		for _, j := range changes.Jobs {
 			s.take(j)
 		}
-		if look || changes.All {
-			s.lookFor(ctx, missed, began)
+		if !look && !changes.All {
+			continue
+		}
+		s.lookFor(ctx, missed, began)
+		if next.Reset(recheck); len(missed) > 0 {
+			next.Reset(settle)
 		}
 	}
 }
@@ -82,7 +86,7 @@ func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began
 			s.adopt(e.ID, job.ID)
 		case missed[e.ID].IsZero():
 			missed[e.ID] = time.Now()
-		case time.Since(missed[e.ID]) > settle:
+		case time.Since(missed[e.ID]) >= settle:
 			delete(missed, e.ID)
 			s.end(e.ID, madeOut(e, seen[i]))
 		}
