@@ -16,10 +16,7 @@ import (
 // name of which there cannot be a unit with the class Invalid: a bare template
 // has no state.
 //
-// It takes one call, and another one where a job is queued. On 2 cores with
-// systemd 252 the first takes 0.6 ms over the bus of which 0.03 ms are spent here,
-// less than half of what the same properties take one by one, and a tenth of it
-// for a unit that the manager does not keep loaded.
+// It takes one call, and another one where a job is queued.
 func (r *Reader) Details(ctx context.Context, name unit.Name) (unit.Details, error) {
 	if _, err := unit.ParseName(string(name)); err != nil {
 		return unit.Details{}, fault.New(fault.Invalid, "read unit", "", err)

@@ -1,14 +1,17 @@
-// Package systemd speaks to one systemd manager of one scope over its private
-// socket: it observes units in bulk, queues jobs and passes on what changed.
+// Package systemd speaks to systemd. A Manager is root's, over the private socket
+// of one manager of one scope: it observes units in bulk, queues jobs, makes and
+// removes links and passes on what changed. A Reader is anybody's, over the
+// system bus: it lists units and unit files and tells all of one unit.
 //
-// It owns the connection (dialing, the first call that gets lost, deadlines,
-// redialing for ever) and a cache of properties that stays right because the
-// manager's signals invalidate it. It decides nothing, keeps no intent, reads
-// no file and never blocks on a job. It is the only importer of godbus, and no
-// type of godbus leaves it.
+// The package owns the connections (dialing, the first call that gets lost,
+// deadlines, redialing for ever) and a Manager's cache of properties, which stays
+// right because the manager's signals invalidate it. It decides nothing, keeps no
+// intent, reads no file but presets, and never blocks on a job. It is the only
+// importer of godbus, and no type of godbus leaves it.
 //
 // Use: New, then Run in a goroutine of your own; Wake says that something
 // happened, Drain says where to look, Observe looks, Enqueue and Reload act.
+// NewReader, Run, and ask.
 //
 // Concurrency: every method may be called from any goroutine. Signals are taken
 // in by the goroutine that reads the socket, in the order in which the manager
@@ -44,4 +47,11 @@
 // 10 ms when nothing happened; nine properties of each took 0.3 s. Of 1,000 loose
 // units, two properties of each take 2.7 s, seventeen 10 s, one GetAll 4.4 s; a
 // look when nothing happened is two calls and 0.25 to 0.6 s, the time to load them.
+//
+// Over the bus, all 250 properties of a service are one call of 0.6 ms; the 26 of
+// interest take 1.5 ms one by one, and 30 ms of a loose unit, which is loaded for
+// each. A list of 370 units is one call of 1.3 ms. A list of as many unit files
+// holds the manager up for 0.7 s, in which it does nothing else; patterns make it
+// less. The enablement of one unit that is loaded is 0.1 ms, and 2 ms for the
+// first who asks after a reload.
 package systemd

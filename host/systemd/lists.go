@@ -68,7 +68,8 @@ func (r *Reader) Named(ctx context.Context, names []unit.Name) ([]unit.Listed, e
 
 // Files lists the unit files of the search path, by name, with their state and
 // their preset: what f leaves out is what systemctl list-unit-files leaves out.
-// It takes one call, in which the manager reads all of them.
+// It takes one call, in which the manager finds out the state of all that
+// f.Patterns match: 2 ms each, in which it does nothing else.
 func (r *Reader) Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error) {
 	replies, err := r.ask(ctx, "list unit files", "", []call{onManager("ListUnitFilesByPatterns", some(f.States), some(f.Patterns))})
 	if err != nil {

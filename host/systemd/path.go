@@ -45,7 +45,9 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// pathOfUnit is the bus path of the unit that has that name.
+// pathOfUnit is the bus path of the unit that has that name, whichever of its
+// names that is: every byte that is not a letter or digit, and a digit at the
+// start, becomes "_" and two hex digits.
 func pathOfUnit(n unit.Name) dbus.ObjectPath {
 	const hex = "0123456789abcdef"
 	out := make([]byte, 0, len(unitRoot)+3*len(n))

@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
@@ -22,7 +21,7 @@ func TestUnitPathsRoundTrip(t *testing.T) {
 		unit.Name(all + ".service"), "account_db.service", "a-b.service", "x@1.service", `my\x2ddata.mount`, "-.slice", "-.mount",
 		"0.service", "_.service", "a__b.service", "_5f.service", "dev-disk-by\\x2dlabel-x.swap", "a@b@c.service", "..service",
 	} {
-		p := unitPath(n)
+		p := pathOfUnit(n)
 		require.True(t, p.IsValid(), p)
 		got, ok := unitOfPath(p)
 		require.True(t, ok)
@@ -31,8 +30,8 @@ func TestUnitPathsRoundTrip(t *testing.T) {
 }
 
 func TestUnitPathsAreThoseOfSystemd(t *testing.T) {
-	require.Equal(t, dbus.ObjectPath("/org/freedesktop/systemd1/unit/system_2dlogind_2eservice"), unitPath("system-logind.service"))
-	require.Equal(t, dbus.ObjectPath("/org/freedesktop/systemd1/unit/_30a_5fb_40c_2etimer"), unitPath("0a_b@c.timer"))
+	require.Equal(t, dbus.ObjectPath("/org/freedesktop/systemd1/unit/system_2dlogind_2eservice"), pathOfUnit("system-logind.service"))
+	require.Equal(t, dbus.ObjectPath("/org/freedesktop/systemd1/unit/_30a_5fb_40c_2etimer"), pathOfUnit("0a_b@c.timer"))
 	for _, p := range []dbus.ObjectPath{"/", "/org/freedesktop/systemd1", "/org/freedesktop/systemd1/job/7", "/org/freedesktop/systemd1/unit/"} {
 		_, ok := unitOfPath(p)
 		require.False(t, ok, p)
@@ -48,31 +47,8 @@ func FuzzUnitOfPath(f *testing.F) {
 		if !ok || n == "" {
 			return
 		}
-		again, ok := unitOfPath(unitPath(n))
+		again, ok := unitOfPath(pathOfUnit(n))
 		require.True(t, ok)
 		require.Equal(t, n, again)
 	})
-}
-
-const hexDigits = "0123456789abcdef"
-
-// unitPath returns the bus path of a unit: every byte that is not a letter or
-// digit, and a digit at the start, becomes "_" and two hex digits.
-func unitPath(n unit.Name) dbus.ObjectPath {
-	if n == "" {
-		return unitRoot + "_"
-	}
-	var b strings.Builder
-	b.WriteString(unitRoot)
-	for i := range len(n) {
-		c := n[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
-			b.WriteByte(c)
-			continue
-		}
-		b.WriteByte('_')
-		b.WriteByte(hexDigits[c>>4])
-		b.WriteByte(hexDigits[c&15])
-	}
-	return dbus.ObjectPath(b.String())
 }

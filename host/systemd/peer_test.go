@@ -196,7 +196,7 @@ func (s *session) jobRemoved(id uint32, n unit.Name, result string) {
 }
 
 func (s *session) changed(n unit.Name, iface string, values map[string]dbus.Variant) {
-	s.signal(unitPath(n), "org.freedesktop.DBus.Properties", "PropertiesChanged", iface, values, []string{})
+	s.signal(pathOfUnit(n), "org.freedesktop.DBus.Properties", "PropertiesChanged", iface, values, []string{})
 }
 
 func member(m *dbus.Message) string {
@@ -223,7 +223,7 @@ func answerAll(s *session, m *dbus.Message) {
 		rows := []sent{}
 		names, _ := m.Body[0].([]string)
 		for _, n := range names {
-			rows = append(rows, sent{Name: n, Load: "loaded", Active: "inactive", Sub: "dead", Path: unitPath(unit.Name(n)), JobPath: "/"})
+			rows = append(rows, sent{Name: n, Load: "loaded", Active: "inactive", Sub: "dead", Path: pathOfUnit(unit.Name(n)), JobPath: "/"})
 		}
 		s.reply(m, rows)
 	default:

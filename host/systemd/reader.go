@@ -47,6 +47,12 @@ type ReaderOptions struct {
 // no rights, changes nothing, keeps nothing but its connection, and listens to no
 // signal: each answer is what the manager says at that moment.
 //
+// It needs an account that the bus can look up. The bus of systemd 250 and newer
+// cannot look up one that DynamicUser= made: dbus-daemon then closes the
+// connection without a word (seen on systemd 252 and 257). An account of the same
+// name from sysusers.d(5), which DynamicUser= then takes, is let in, and on 252
+// so is a dynamic one with a record in /run/userdb (nss-systemd(8)).
+//
 // Its methods may be called from any goroutine. A call that only lost its
 // connection, or met a manager that had left the bus, is tried again for as long
 // as ConnectWait.
@@ -132,7 +138,11 @@ func (r *Reader) dial(ctx context.Context) (*link, error) {
 func (l *link) hello(ctx context.Context) error {
 	done := make(chan *dbus.Call, 1)
 	l.bus.BusObject().GoWithContext(ctx, "org.freedesktop.DBus.Hello", 0, done)
-	if err := fromBus((<-done).Err, ctx); err != nil {
+	err := fromBus((<-done).Err, ctx)
+	switch {
+	case errors.Is(err, errLost), errors.Is(err, errUnsent):
+		return fmt.Errorf("the bus hung up on uid %d; dbus-daemon does so when it cannot look the account up, as that of DynamicUser=", os.Geteuid())
+	case err != nil:
 		return fmt.Errorf("hello: %w", err)
 	}
 	return nil

@@ -33,8 +33,8 @@ func changeOf(path dbus.ObjectPath, iface string, values map[string]dbus.Variant
 	}, Body: body}
 }
 
-// odd is a property of every type that there is, none of which is of interest.
-func odd() map[string]dbus.Variant {
+// oddities are a property of every type that there is, none of which is of interest.
+func oddities() map[string]dbus.Variant {
 	type pair struct {
 		A uint32
 		B dbus.ObjectPath
@@ -60,7 +60,7 @@ func odd() map[string]dbus.Variant {
 }
 
 func TestSignalsAreReadAsGodbusReadsThem(t *testing.T) {
-	values := odd()
+	values := oddities()
 	for name, v := range map[string]any{
 		"ActiveState": "active", "SubState": "running", "InvocationID": []byte{0xab, 1}, "StateChangeTimestampMonotonic": uint64(1 << 40),
 		"InactiveExitTimestampMonotonic": uint64(7), "ConditionTimestampMonotonic": uint64(8), "AssertTimestampMonotonic": uint64(9),
@@ -75,7 +75,7 @@ func TestSignalsAreReadAsGodbusReadsThem(t *testing.T) {
 	want := facts{has: ofUnit | ofService, active: "active", sub: "running", invocation: "ab01", job: 56, changed: 1 << 40, exited: 7, tried: 8, tested: 9,
 		met: true, result: "exit-code", restarts: 3, mainPID: 99, exitCode: -2, exitStat: 15}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		c := &cursor{b: encoded(t, order, changeOf(unitPath("a-b.service"), unitIfc, values)), order: order}
+		c := &cursor{b: encoded(t, order, changeOf(pathOfUnit("a-b.service"), unitIfc, values)), order: order}
 		s, ok := parseSignal(c)
 		require.True(t, ok)
 		require.Equal(t, []string{"/org/freedesktop/systemd1/unit/a_2db_2eservice", "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as"},
@@ -91,7 +91,7 @@ func TestSignalsAreReadAsGodbusReadsThem(t *testing.T) {
 func TestWhatIsNotTakenPassesUnchanged(t *testing.T) {
 	var sent, want bytes.Buffer
 	for i := range 200 {
-		m := changeOf(unitPath("a.service"), unitIfc, odd())
+		m := changeOf(pathOfUnit("a.service"), unitIfc, oddities())
 		if i%2 == 0 {
 			m.Headers[dbus.FieldMember] = dbus.MakeVariant("SomethingElse")
 			m.Body[0] = string(bytes.Repeat([]byte("x"), i*i*30))
@@ -133,8 +133,8 @@ func TestStreamThatIsNoneEnds(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte{})
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		f.Add(encoded(f, order, changeOf(unitPath("a.service"), unitIfc, odd())))
-		f.Add(encoded(f, order, changeOf(unitPath("a.service"), typeIfcs["service"], map[string]dbus.Variant{"MainPID": dbus.MakeVariant(uint32(1))})))
+		f.Add(encoded(f, order, changeOf(pathOfUnit("a.service"), unitIfc, oddities())))
+		f.Add(encoded(f, order, changeOf(pathOfUnit("a.service"), typeIfcs["service"], map[string]dbus.Variant{"MainPID": dbus.MakeVariant(uint32(1))})))
 		f.Add(encoded(f, order, changeOf("/elsewhere", "x", nil)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -64,7 +64,7 @@ var table = []row{
 
 	{loops, "runtime/tool", "host/fault mesh/subject mesh/wire modules seats", "host/spool"},
 
-	{adapters, "host/systemd", "host/fault host/unit", ""},
+	{adapters, "host/systemd", "host/fault host/unit", "test/odd"},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
 	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
@@ -100,6 +100,7 @@ var table = []row{
 
 	{checks, "test/arch", "", ""},
 	{checks, "test/lab", "", ""},
+	{checks, "test/odd", "", ""},
 	{checks, "test/lab/node", "", ""},
 	{checks, "test/system", "", ""},
 	{checks, "test/bench", "", ""},

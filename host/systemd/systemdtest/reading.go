@@ -21,6 +21,7 @@ func reading() map[string]func(*kit) {
 		"a unit that is missing or masked is told so":    tellsMissing,
 		"a unit is told by each of its names":            tellsAlias,
 		"what triggers and is triggered is told":         tellsTriggers,
+		"what was not met is told":                       tellsUnmet,
 		"a job in the queue is told":                     tellsJob,
 		"there is nothing to tell of a template":         tellsNoTemplate,
 		"a unit without an Install section is static":    tellsStatic,
@@ -175,6 +176,16 @@ func tellsTriggers(k *kit) {
 	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-g.timer"))
 	require.Equal(k.t, []unit.Name{"ct-g.timer"}, k.details("ct-g.service").TriggeredBy)
 	require.Equal(k.t, []unit.Name{"ct-g.service"}, k.details("ct-g.timer").Triggers)
+}
+
+func tellsUnmet(k *kit) {
+	k.conditional("ct-c.service", "ConditionPathExists=/nope\nConditionPathExists=/")
+	require.Empty(k.t, k.details("ct-c.service").Unmet, "it was never tried")
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-c.service"))
+	require.Equal(k.t, []unit.Condition{{Text: "ConditionPathExists=/nope"}}, k.details("ct-c.service").Unmet)
+	k.conditional("ct-a.service", "AssertPathExists=!/")
+	require.Equal(k.t, unit.JobAssert, k.run(unit.StartJob, "ct-a.service"))
+	require.Equal(k.t, []unit.Condition{{Text: "AssertPathExists=!/", Assert: true}}, k.details("ct-a.service").Unmet)
 }
 
 func tellsJob(k *kit) {
