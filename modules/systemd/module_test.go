@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"stead/host/fault"
 	"stead/host/unit"
@@ -13,8 +12,6 @@ import (
 	"stead/mesh/wire"
 	"stead/seats"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestModuleServesEveryVerbOfItsSeat(t *testing.T) {
 	var want []subject.Verb

@@ -115,13 +115,14 @@ func (f *fileNames) get(ctx context.Context, r lister) []unit.Name {
 // closest returns those of known that name, or a pattern, was probably meant to
 // be, the most likely first, mostNear at most.
 func closest(name string, known []unit.Name) []unit.Name {
+	w := wantedOf(name, known)
 	type ranked struct {
 		name unit.Name
 		rank int
 	}
 	var all []ranked
 	for _, n := range known {
-		if rank := rankOf(name, n); rank > 0 && !slices.Contains(all, ranked{n, rank}) {
+		if rank := w.rank(n); rank > 0 && !slices.Contains(all, ranked{n, rank}) {
 			all = append(all, ranked{n, rank})
 		}
 	}
@@ -141,32 +142,55 @@ func closest(name string, known []unit.Name) []unit.Name {
 	return out
 }
 
-// rankOf says how near n is to what was asked for: 1 is the nearest, 0 is not at
-// all.
-func rankOf(name string, n unit.Name) int {
-	stem, kind := literal(name), ""
-	if !isGlob(name) && unit.CheckName(name) == nil {
-		stem, kind = unit.Name(name).Stem(), unit.Name(name).Type()
+// wanted is what a person wrote, in the parts that are compared.
+type wanted struct {
+	stem, kind string // kind is "" when it was not said
+	best       string // of the stems that there are, the one that differs least; "" when all differ much
+	prefix     bool   // only the beginning of a stem is compared
+}
+
+func wantedOf(name string, known []unit.Name) wanted {
+	w := wanted{stem: strings.ToLower(literal(name)), prefix: isGlob(name)}
+	if !w.prefix && unit.CheckName(name) == nil {
+		w.stem, w.kind = strings.ToLower(unit.Name(name).Stem()), unit.Name(name).Type()
 	}
-	if len(stem) < 2 {
+	stems := make([]string, 0, len(known))
+	for _, n := range known {
+		stems = append(stems, w.compared(n))
+	}
+	w.best = shape.Nearest(w.stem, stems)
+	return w
+}
+
+// compared is the part of a name that is held against the stem.
+func (w wanted) compared(n unit.Name) string {
+	stem := strings.ToLower(n.Stem())
+	if w.prefix {
+		stem = stem[:min(len(stem), len(w.stem))]
+	}
+	return stem
+}
+
+// rank says how near n is: 1 is the nearest, 0 is not at all.
+func (w wanted) rank(n unit.Name) int {
+	if len(w.stem) < 2 {
 		return 0
 	}
-	other := n.Stem()
-	if isGlob(name) {
-		other = other[:min(len(other), len(stem))]
+	rank := 0
+	switch other := w.compared(n); {
+	case other == w.best && other != "":
+		rank = 1
+	case w.best != w.stem && shape.Nearest(w.stem, []string{other}) != "":
+		rank = 3
+	case len(w.stem) >= 3 && strings.Contains(strings.ToLower(n.Stem()), w.stem):
+		rank = 5
+	default:
+		return 0
 	}
-	switch {
-	case stem == other:
-		return 1
-	case shape.Nearest(strings.ToLower(stem), []string{strings.ToLower(other)}) != "":
-		if kind == "" || kind == n.Type() {
-			return 2
-		}
-		return 3
-	case len(stem) >= 3 && strings.Contains(strings.ToLower(n.Stem()), strings.ToLower(stem)):
-		return 4
+	if w.kind != "" && w.kind != n.Type() {
+		rank++
 	}
-	return 0
+	return rank
 }
 
 // literal is the longest part of a pattern that is plain text, without a suffix.

@@ -13,7 +13,7 @@ import (
 
 const (
 	// mostDescription bounds what a unit file may make a line of a list.
-	mostDescription = 512
+	mostDescription = 4 << 10
 	// lateWords is what the enablement takes, which a page is asked for when it is
 	// known.
 	lateWords = 48

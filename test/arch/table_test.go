@@ -91,7 +91,7 @@ var table = []row{
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault host/report host/shape " +
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire modules seats", "mesh/client"},
 
-	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity"},
+	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity test/odd"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
