@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,12 +23,14 @@ type child struct {
 	stderr limited
 	end    context.CancelFunc
 	ctx    context.Context // of the caller
+	grep   bool            // entries are matched against a pattern
 }
 
 // start starts journalctl, which writes JSON lines until it is done, closed, or
 // ctx ends.
 func start(ctx context.Context, args ...string) (*child, error) {
 	c := &child{ctx: ctx, stderr: limited{left: maxStderr}}
+	c.grep = slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, grepFlag) })
 	ctx, c.end = context.WithCancel(ctx)
 	c.cmd = exec.CommandContext(ctx, "journalctl", append([]string{"--output=json", "--no-pager", "--quiet"}, args...)...)
 	c.cmd.WaitDelay = time.Second
@@ -45,9 +48,9 @@ func start(ctx context.Context, args ...string) (*child, error) {
 }
 
 // environment is all that journalctl needs. Its messages are matched, so they are
-// not to be translated; times without a zone are in the machine's.
+// not to be translated or coloured; times without a zone are in the machine's.
 func environment() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "SYSTEMD_LOG_COLOR=0"}
 }
 
 // wait returns how journalctl ended, once everything that it wrote was read.
@@ -57,6 +60,8 @@ func (c *child) wait() error {
 	switch {
 	case c.ctx.Err() != nil:
 		return fault.New(ended(c.ctx), "read", "journal", context.Cause(c.ctx))
+	case err != nil && c.grep && len(c.stderr.Bytes()) == 0:
+		return errNothing // it says so by its exit status alone
 	case err != nil:
 		return complaint(err, clean(c.stderr.Bytes()))
 	}
@@ -77,8 +82,8 @@ func ended(ctx context.Context) fault.Class {
 	return fault.Canceled
 }
 
-// errNothing is how journalctl ends when a pattern matches no unit.
-var errNothing = errors.New("no unit matches")
+// errNothing is how journalctl ends when a pattern matches no entry, or no unit.
+var errNothing = errors.New("nothing matches")
 
 // complaint gives what journalctl said its class. Its exit status is 1 for
 // everything, so there is only the text (journalctl.c, seen with 252).

@@ -29,6 +29,9 @@ var (
 	glob     = regexp.MustCompile(`^[A-Za-z0-9:_.@\\*?\[\]!^-]+$`)
 )
 
+// grepFlag makes journalctl end badly when nothing matches.
+const grepFlag = "--grep="
+
 // query is a JournalArguments that was checked, as journalctl takes it.
 type query struct {
 	filters []string // what an entry must be
@@ -128,7 +131,7 @@ func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 	add("--unit=", a.Unit)
 	add("--until=", a.Until)
 	add("--priority=", a.Priority)
-	add("--grep=", a.Grep)
+	add(grepFlag, a.Grep)
 	if a.Boot == "0" || a.Boot == "+0" || a.Boot == "-0" {
 		id, err := thisBoot(ctx)
 		if err != nil {
