@@ -130,10 +130,13 @@ func TestPatternMeansLoadedUnits(t *testing.T) {
 		_, err = r.act(seats.Start, seats.ActArguments{Unit: name})
 		requireFault(t, err, fault.Refused, "start: web-old.service: Unit web-old.service is masked.", "")
 	}
+	twin := service("game.device")
+	twin.following = "other.device"
+	f.units["game.device"] = twin
 	reply, err = r.act(seats.Stop, seats.ActArguments{Unit: "g*"})
 	require.NoError(t, err)
 	require.Len(t, reply.Units, 1)
-	require.Equal(t, "ghost.service", reply.Units[0].Unit, "what is only a name to systemd is no unit")
+	require.Equal(t, "ghost.service", reply.Units[0].Unit, "what is only a name to systemd, or another name of a device, is no unit")
 }
 
 func TestPatternOfManyUnitsWantsAYes(t *testing.T) {

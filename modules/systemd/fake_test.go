@@ -26,14 +26,15 @@ import (
 // fakeUnit is a unit of a fakeNode.
 type fakeUnit struct {
 	unit.Details
-	loaded bool            // it is in lists without being asked for
-	result unit.JobResult  // of its next jobs; "" is done
-	err    error           // in place of a job
-	hangs  bool            // its job does not end
-	lines  []string        // in the journal
-	leaves bool            // it is gone once it is stopped
-	links  []unit.LinkMade // that enabling makes
-	passed []string        // what systemd passes over then
+	loaded    bool            // it is in lists without being asked for
+	result    unit.JobResult  // of its next jobs; "" is done
+	err       error           // in place of a job
+	hangs     bool            // its job does not end
+	lines     []string        // in the journal
+	leaves    bool            // it is gone once it is stopped
+	links     []unit.LinkMade // that enabling makes
+	passed    []string        // what systemd passes over then
+	following unit.Name       // of a device that has another name
 }
 
 // fakeNode is what a Module is given: a manager, a journal and a root helper over
@@ -100,7 +101,7 @@ func (f *fakeNode) find(n unit.Name) *fakeUnit {
 }
 
 func (u *fakeUnit) listed() unit.Listed {
-	return unit.Listed{Name: u.ID, Description: u.Description, Load: u.Load, Active: u.Active, Sub: u.Sub, Job: u.Job}
+	return unit.Listed{Name: u.ID, Description: u.Description, Load: u.Load, Active: u.Active, Sub: u.Sub, Job: u.Job, Following: u.following}
 }
 
 // Units implements lister.

@@ -68,7 +68,7 @@ func TestUnitLineSaysWhatSystemdSays(t *testing.T) {
 	f := someUnits()
 	f.declared = []wire.DeclaredUnit{{Unit: "www.service", Scope: "system", Name: "web", Generation: 3, Ensure: "running", Enabled: truth(true)}}
 	long := service("long.service")
-	long.Description = strings.Repeat("ü", 5000)
+	long.Description = "x" + strings.Repeat("ü", 5000)
 	f.units["long.service"] = long
 	reply, err := f.rig(t).units(seats.UnitsArguments{Patterns: []string{"web.service", "long.service"}})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestUnitLineSaysWhatSystemdSays(t *testing.T) {
 		Name: "web.service", Scope: "system", Description: "about web.service", Load: "loaded", Active: "active", Sub: "running",
 		Enablement: "enabled", DeclaredBy: &seats.DeclaredBy{Name: "web", Generation: 3, Ensure: "running", Enabled: truth(true)},
 	}, reply.Units[1])
-	require.Equal(t, strings.Repeat("ü", 2048)+"…", reply.Units[0].Description)
+	require.Equal(t, "x"+strings.Repeat("ü", 2047)+"…", reply.Units[0].Description)
 	require.Nil(t, reply.Units[0].DeclaredBy)
 }
 
