@@ -77,7 +77,8 @@ func classOf(name string) fault.Class {
 		"org.freedesktop.DBus.Error.TimedOut":
 		return fault.Timeout
 	case "org.freedesktop.systemd1.ShuttingDown", "org.freedesktop.DBus.Error.Disconnected",
-		"org.freedesktop.DBus.Error.NoServer", "org.freedesktop.DBus.Error.ServiceUnknown":
+		"org.freedesktop.DBus.Error.NoServer", "org.freedesktop.DBus.Error.ServiceUnknown",
+		"org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.LimitsExceeded":
 		return fault.Unavailable
 	case "org.freedesktop.DBus.Error.InvalidArgs":
 		return fault.Invalid

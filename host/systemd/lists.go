@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stead/host/fault"
 	"stead/host/unit"
 )
 
@@ -30,38 +31,69 @@ func (r *Reader) Units(ctx context.Context, f unit.Filter) ([]unit.Listed, error
 
 // Named lists units by name, in the order of names: each under its primary name,
 // and loaded for the call where the manager did not have it. One that does not
-// exist is answered with Load NotFound. A name that is not valid is answered
-// LoadFailed. It takes one call.
+// exist is answered with Load NotFound, a name of which there can be no unit, as
+// that of a template, with LoadFailed. It takes one call.
 func (r *Reader) Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error) {
 	out := make([]unit.Listed, len(names))
 	ask := make([]unit.Name, 0, len(names))
 	at := make([]int, 0, len(names))
 	for i, n := range names {
-		if _, err := unit.ParseName(string(n)); err != nil || n.IsTemplate() {
-			out[i] = unit.Listed{Name: n, Load: unit.LoadFailed, Active: unit.Inactive}
-			continue
+		out[i] = unit.Listed{Name: n, Load: unit.LoadFailed, Active: unit.Inactive}
+		if _, err := unit.ParseName(string(n)); err == nil && !n.IsTemplate() {
+			ask, at = append(ask, n), append(at, i)
 		}
-		ask, at = append(ask, n), append(at, i)
 	}
 	if len(ask) == 0 {
 		return out, nil
 	}
-	replies, err := r.ask(ctx, "list units", "", []call{onManager("ListUnitsByNames", texts(ask))})
-	if err != nil {
-		return nil, err
-	}
-	if replies[0].err != nil {
-		return nil, looking("list units", "", replies[0].err)
-	}
-	units, err := listedOf("ListUnitsByNames", replies[0].body)
-	if err == nil && len(units) != len(ask) {
-		err = strange("ListUnitsByNames", errors.New("a unit is missing"))
+	units, err := r.named(ctx, [][]unit.Name{ask})
+	if err == nil && len(units[0]) != len(ask) { // the manager takes offence at one of them
+		each := make([][]unit.Name, len(ask))
+		for i := range ask {
+			each[i] = ask[i : i+1]
+		}
+		units, err = r.named(ctx, each)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for i, u := range units {
+	for i, u := range slices.Concat(units...) {
 		out[at[i]] = u
+	}
+	return out, nil
+}
+
+// named asks for each list of names in a call of its own. Where the manager
+// refuses one, or says less than it was asked, a single name is answered
+// LoadFailed and a longer list not at all.
+func (r *Reader) named(ctx context.Context, lists [][]unit.Name) ([][]unit.Listed, error) {
+	const method = "ListUnitsByNames"
+	calls := make([]call, len(lists))
+	for i, names := range lists {
+		calls[i] = onManager(method, texts(names))
+	}
+	replies, err := r.ask(ctx, "list units", "", calls)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]unit.Listed, len(lists))
+	for i, rep := range replies {
+		switch err := looking("list units", "", rep.err); fault.ClassOf(err) {
+		case "":
+			if out[i], err = listedOf(method, rep.body); err != nil {
+				return nil, err
+			}
+		case fault.NotFound, fault.Invalid:
+		default:
+			return nil, err
+		}
+		switch {
+		case len(out[i]) == len(lists[i]):
+		case len(lists[i]) == 1:
+			out[i] = []unit.Listed{{Name: lists[i][0], Load: unit.LoadFailed, Active: unit.Inactive}}
+		default:
+			out[i] = nil
+		}
 	}
 	return out, nil
 }
@@ -103,8 +135,8 @@ func (r *Reader) Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, e
 }
 
 // Enablement says the state of each unit's file as the manager last read it, in
-// the order of names: "" for a unit without one, and for what is no unit. It
-// takes one small call for each, all in flight together.
+// the order of names: "" for a unit without one, and for what is no unit or a
+// template. It takes one small call for each, all in flight together.
 func (r *Reader) Enablement(ctx context.Context, names []unit.Name) ([]string, error) {
 	calls := make([]call, len(names))
 	for i, n := range names {
@@ -116,8 +148,12 @@ func (r *Reader) Enablement(ctx context.Context, names []unit.Name) ([]string, e
 	}
 	out := make([]string, len(names))
 	for i, rep := range replies {
-		if rep.err != nil {
+		switch err := looking("read enablement", string(names[i]), rep.err); fault.ClassOf(err) {
+		case "":
+		case fault.NotFound, fault.Invalid:
 			continue
+		default:
+			return nil, err
 		}
 		if out[i], err = textOf("Get UnitFileState", rep.body); err != nil {
 			return nil, err

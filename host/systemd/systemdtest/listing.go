@@ -113,9 +113,10 @@ func listsFiles(k *kit) {
 	files, err = k.Reader.Files(k.ctx, unit.Filter{Patterns: []string{"ct-*"}, States: []string{"enabled", "masked"}, Types: []string{"service"}})
 	require.NoError(k.t, err)
 	require.Len(k.t, files, 2)
-	states, err := k.Reader.Enablement(k.ctx, []unit.Name{"ct-on.service", "ct-none.service", "ct-off.service", "ct-nick.service", "ct-t@one.service", "ct-w@one.service", "ct-w@two.service"})
+	states, err := k.Reader.Enablement(k.ctx, []unit.Name{"ct-on.service", "ct-none.service", "ct-off.service", "ct-nick.service", "ct-t@one.service", "ct-w@one.service", "ct-w@two.service",
+		"ct-w@.service", "nonsense", "", "/a/b.service", "ct-none@x.service"})
 	require.NoError(k.t, err)
-	require.Equal(k.t, []string{"enabled", "", "disabled", "indirect", "static", "enabled", "disabled"}, states)
+	require.Equal(k.t, []string{"enabled", "", "disabled", "indirect", "static", "enabled", "disabled", "", "", "", "", ""}, states)
 }
 
 func listsPatterns(k *kit) {
