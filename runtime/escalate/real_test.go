@@ -132,8 +132,12 @@ func runRuntime(ctx context.Context) error {
 	if err := ready(); err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	for {
 		nc, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
