@@ -156,8 +156,8 @@ func TestEntriesAreReadWhole(t *testing.T) {
 		"too large":            {`{"A":"` + long + `",` + cursor + `,"B":"c"}`, `{"A":null,` + cursor + `,"B":"c"}`, "A"},
 		"with a list":          {`{"A":["1",[1,2,` + strings.Repeat("3,", 200) + `4],{"x":"]"}],` + cursor + `}`, `{"A":null,` + cursor + `}`, "A"},
 		"with marks in a text": {`{"A":"\"\\` + long + `,}{\"","B":"\\",` + cursor + `}`, `{"A":null,"B":"\\",` + cursor + `}`, "A"},
-		"that grows past another": {`{"A":"` + long[:120] + `","B":"` + long[:130] + `",` + cursor + `}`,
-			`{"A":null,"B":"` + long[:130] + `",` + cursor + `}`, "A"},
+		"with the larger one last": {`{"A":"` + long[:120] + `","B":"` + long[:130] + `",` + cursor + `}`,
+			`{"A":"` + long[:120] + `","B":null,` + cursor + `}`, "B"},
 		"with blanks":              {`{ "A" : "` + long + `" , ` + cursor + ` }`, `{"A":null,` + cursor + ` }`, "A"},
 		"with a trap in its texts": {`{"A":"\"__CURSOR\":\"s=9\"","B":"\"__CURSOR",` + cursor + `}`, `{"A":"\"__CURSOR\":\"s=9\"","B":"\"__CURSOR",` + cursor + `}`, ""},
 	} {

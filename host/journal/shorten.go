@@ -1,9 +1,8 @@
 package journal
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
-	"io"
 	"strings"
 
 	"stead/host/fault"
@@ -20,10 +19,46 @@ type field struct {
 
 // shortener reads one entry of any size and keeps max bytes of it.
 type shortener struct {
-	in     io.ByteReader
+	in     source
 	max    int
 	fields []field
 	size   int // of all that is kept, and of what stands around it
+}
+
+// source is what was read of an entry already, and what is behind it.
+type source struct {
+	begun []byte
+	r     *bufio.Reader
+}
+
+// window is some of what comes next, at least a byte of it.
+func (s *source) window() ([]byte, error) {
+	if len(s.begun) > 0 {
+		return s.begun, nil
+	}
+	if _, err := s.r.Peek(1); err != nil {
+		return nil, err
+	}
+	return s.r.Peek(s.r.Buffered())
+}
+
+// skip goes on behind the first n bytes of the window.
+func (s *source) skip(n int) {
+	if len(s.begun) > 0 {
+		s.begun = s.begun[n:]
+		return
+	}
+	_, _ = s.r.Discard(n) // they are buffered
+}
+
+func (s *source) next() (byte, error) {
+	w, err := s.window()
+	if err != nil {
+		return 0, err
+	}
+	b := w[0]
+	s.skip(1)
+	return b, nil
 }
 
 // errBroken is an entry that is no JSON object.
@@ -33,10 +68,7 @@ var errBroken = errors.New("journalctl writes what is no entry")
 // large, and puts null in the place of its largest fields. Memory is bounded by
 // what an entry may have, whatever this one does.
 func (e *entries) shorten(begun []byte) (entry, error) {
-	s := &shortener{in: bytes.NewReader(begun), max: e.max}
-	if begun[len(begun)-1] != '\n' {
-		s.in = &joined{s.in, e.r}
-	}
+	s := &shortener{in: source{begun, e.r}, max: e.max}
 	if err := s.object(); err != nil {
 		if errors.Is(err, errBroken) {
 			err = fault.New(fault.Failed, "read", "journal", err)
@@ -44,18 +76,6 @@ func (e *entries) shorten(begun []byte) (entry, error) {
 		return entry{}, err
 	}
 	return s.entry()
-}
-
-// joined is one reader behind another.
-type joined struct{ first, second io.ByteReader }
-
-// ReadByte implements io.ByteReader.
-func (j *joined) ReadByte() (byte, error) {
-	b, err := j.first.ReadByte()
-	if err != nil {
-		return j.second.ReadByte()
-	}
-	return b, nil
 }
 
 // object reads {"NAME":value,…} and the end of the line.
@@ -81,7 +101,7 @@ func (s *shortener) object() error {
 			return err
 		}
 		if b == '}' {
-			if b, err = s.in.ReadByte(); err != nil || b != '\n' {
+			if b, err = s.in.next(); err != nil || b != '\n' {
 				return broken(err)
 			}
 			return nil
@@ -99,7 +119,7 @@ func broken(err error) error {
 // skip is the next byte that is no blank.
 func (s *shortener) skip() (byte, error) {
 	for {
-		if b, err := s.in.ReadByte(); err != nil || b != ' ' && b != '\t' {
+		if b, err := s.in.next(); err != nil || b != ' ' && b != '\t' {
 			return b, err
 		}
 	}
@@ -112,7 +132,7 @@ const maxName = 256
 func (s *shortener) name() (string, error) {
 	name := []byte{'"'}
 	for len(name) < maxName {
-		b, err := s.in.ReadByte()
+		b, err := s.in.next()
 		if err != nil {
 			return "", err
 		}
@@ -126,41 +146,64 @@ func (s *shortener) name() (string, error) {
 // value reads the value of the last field and returns what stands behind it, a
 // comma or the closing brace.
 func (s *shortener) value() (byte, error) {
-	depth, inText, escaped := 0, false, false
+	var at place
 	for {
-		b, err := s.in.ReadByte()
-		switch {
-		case err != nil:
+		w, err := s.in.window()
+		if err != nil {
 			return 0, err
-		case escaped:
-			escaped = false
-		case inText:
-			escaped, inText = b == '\\', b != '"'
-		case b == '"':
-			inText = true
-		case depth == 0 && (b == ',' || b == '}'):
-			return b, nil
-		case b == '[' || b == '{':
-			depth++
-		case b == ']' || b == '}':
-			depth--
-		case b == '\n':
-			return 0, errBroken
 		}
-		s.keep(b)
+		n, end := at.scan(w)
+		s.keep(w[:n])
+		switch s.in.skip(n); end {
+		case 0:
+		case '\n':
+			return 0, errBroken
+		default:
+			s.in.skip(1)
+			return end, nil
+		}
 	}
 }
 
-// keep adds a byte to the last field, and lets the largest go when there is no
+// place is where in a value a scan is.
+type place struct {
+	depth           int
+	inText, escaped bool
+}
+
+// scan returns how many bytes of w belong to the value, and what ends it: a
+// comma, the closing brace, a line's end where none may be, or 0: w did not reach
+// so far.
+func (p *place) scan(w []byte) (int, byte) {
+	for i, b := range w {
+		switch {
+		case p.escaped:
+			p.escaped = false
+		case p.inText:
+			p.escaped, p.inText = b == '\\', b != '"'
+		case b == '"':
+			p.inText = true
+		case p.depth == 0 && (b == ',' || b == '}'), b == '\n':
+			return i, b
+		case b == '[' || b == '{':
+			p.depth++
+		case b == ']' || b == '}':
+			p.depth--
+		}
+	}
+	return len(w), 0
+}
+
+// keep adds bytes to the last field, and lets the largest go when there is no
 // room.
-func (s *shortener) keep(b byte) {
+func (s *shortener) keep(b []byte) {
 	last := &s.fields[len(s.fields)-1]
-	last.size++
+	last.size += int64(len(b))
 	if last.gone {
 		return
 	}
-	last.value = append(last.value, b)
-	s.size++
+	last.value = append(last.value, b...)
+	s.size += len(b)
 	for s.size > s.max {
 		largest := last
 		for i := range s.fields {
