@@ -74,8 +74,11 @@ func fromPeople(c subject.Class, h mesh.Handler) mesh.Handler {
 // calls at a time: one node must not take the places of all others.
 func (d *desk) fromNode(t subject.Topic, h mesh.Handler) mesh.Handler {
 	may := []identity.Role{identity.Host}
-	if t == subject.Event {
+	switch t {
+	case subject.Event:
 		may = append(may, identity.Runtime)
+	case subject.Tools, subject.Claim:
+		may = []identity.Role{identity.Runtime}
 	}
 	return func(ctx context.Context, r mesh.Request) ([]byte, error) {
 		a, err := subject.Parse(r.Subject)
@@ -89,7 +92,9 @@ func (d *desk) fromNode(t subject.Topic, h mesh.Handler) mesh.Handler {
 			return nil, fault.New(fault.Unavailable, "call", r.Subject, fmt.Errorf("busy: %d calls of this node run", visitsOfOne))
 		}
 		defer d.visits.leave(r.Subject)
-		d.store.Touch(r.Caller.Name)
+		if r.Caller.Role == identity.Host {
+			d.store.Touch(r.Caller.Name) // a node whose host is down is silent, whatever else runs there
+		}
 		return h(ctx, r)
 	}
 }

@@ -148,6 +148,9 @@ func recentOf(st *assign.State) (events []wire.Event, since time.Time) {
 	for _, n := range st.Nodes {
 		last = latest(last, n.At)
 	}
+	for _, one := range catalogued(st) {
+		last = latest(last, one.At)
+	}
 	since = last.Add(-auditBack)
 	for _, name := range sortedKeys(st.Declarations) {
 		if d := st.Declarations[name]; !d.At.Before(since) {
@@ -157,6 +160,11 @@ func recentOf(st *assign.State) (events []wire.Event, since time.Time) {
 	for _, name := range sortedKeys(st.Nodes) {
 		if n := st.Nodes[name]; !n.At.Before(since) {
 			events = append(events, ofNode(st.Epoch, nil, n))
+		}
+	}
+	for _, one := range catalogued(st) {
+		if !one.At.Before(since) {
+			events = append(events, one.event(st.Epoch))
 		}
 	}
 	slices.SortFunc(events, func(a, b wire.Event) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -189,6 +197,11 @@ func auditOf(before, after *assign.State, what []wire.Change) []wire.Event {
 	for _, name := range sortedKeys(after.Nodes) {
 		if n := after.Nodes[name]; n != before.Nodes[name] && n.Revision > before.Revision {
 			events = append(events, ofNode(after.Epoch, before.Nodes[name], n))
+		}
+	}
+	for _, one := range catalogued(after) {
+		if one.Revision > before.Revision {
+			events = append(events, one.event(after.Epoch))
 		}
 	}
 	return events
@@ -240,6 +253,16 @@ func nodeText(before, n *assign.Node) string {
 	for _, key := range sortedKeys(before.Labels) {
 		if _, has := n.Labels[key]; !has {
 			parts = append(parts, "no label "+key)
+		}
+	}
+	for _, capability := range n.Capabilities {
+		if !before.Has(capability) {
+			parts = append(parts, "reports "+capability)
+		}
+	}
+	for _, capability := range before.Capabilities {
+		if !n.Has(capability) {
+			parts = append(parts, "reports no "+capability)
 		}
 	}
 	if n.Account != before.Account {

@@ -120,6 +120,12 @@ func changes(d admit.Decision) []state.Change {
 	for _, w := range d.Writes {
 		all = append(all, state.Change{Declaration: w})
 	}
+	for _, s := range d.Seats {
+		all = append(all, state.Change{Seat: s})
+	}
+	for _, m := range d.Modules {
+		all = append(all, state.Change{Module: m})
+	}
 	if d.Node != nil {
 		all = append(all, state.Change{Node: d.Node})
 	}

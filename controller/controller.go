@@ -33,6 +33,8 @@ import (
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/trail"
+	"stead/modules"
+	"stead/seats"
 )
 
 const (
@@ -60,9 +62,13 @@ type Options struct {
 	// BeginEpoch begins a new epoch when the store is not the one that this
 	// controller knows, or is not sound.
 	BeginEpoch bool
-	MaxStore   int64  // default DefaultStore
-	Version    string // of stead
-	Logger     *slog.Logger
+	MaxStore   int64 // default DefaultStore
+	// Seats and Modules are what comes with this version of stead; nil: all that is
+	// built in.
+	Seats   []seats.Seat
+	Modules []modules.Manifest
+	Version string // of stead
+	Logger  *slog.Logger
 }
 
 // Controller is one controller. Make it with New and run it once.
@@ -96,6 +102,15 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultStore
+	}
+	if o.Seats == nil {
+		o.Seats = seats.Seeded()
+	}
+	if o.Modules == nil {
+		o.Modules = modules.Catalogue()
+	}
+	if err := o.catalogue().Check(); err != nil {
+		return nil, err
 	}
 	if o.Version == "" {
 		o.Version = "0.0.0"
@@ -159,8 +174,11 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 		return err
 	}
 	r.begin("mesh state", store.Run)
-	d := newDesk(means{r.ctx, keys, conn, store, audit, c.log})
+	d := newDesk(means{r.ctx, keys, conn, store, audit, c.o.catalogue(), "controller " + c.o.Name, c.log})
 	r.begin("audit", func(ctx context.Context) error { return d.audit.run(ctx, store.Now()) })
+	if err := d.seeding(r); err != nil {
+		return err
+	}
 	for _, of := range []struct {
 		what string
 		on   *mesh.Conn

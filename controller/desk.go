@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"stead/controller/admit"
 	"stead/controller/assign"
 	"stead/controller/state"
 	"stead/mesh"
@@ -23,6 +24,8 @@ type means struct {
 	conn  *mesh.Conn
 	store *state.Store
 	trail *trail.Trail
+	bring admit.Catalogue // seats and modules of this version
+	by    string          // who this controller is, for the records
 	log   *slog.Logger
 }
 

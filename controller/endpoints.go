@@ -39,9 +39,11 @@ const (
 func (d *desk) ofNodes() []mesh.Endpoint {
 	sync := d.ofNode(subject.Sync, answer(func(r *wire.SyncRequest) int { return r.Wire }, d.sync))
 	profile := d.ofNode(subject.Profile, answer(func(r *wire.Profile) int { return r.Wire }, d.profiled))
-	sync.Together, profile.Together = syncsTogether, syncsTogether
+	tools := d.ofNode(subject.Tools, answer(func(r *wire.ToolsRequest) int { return r.Wire }, d.tools))
+	sync.Together, profile.Together, tools.Together = syncsTogether, syncsTogether, syncsTogether
 	return []mesh.Endpoint{
-		sync, profile,
+		sync, profile, tools,
+		d.ofNode(subject.Claim, answer(func(r *wire.ClaimRequest) int { return r.Wire }, d.claim)),
 		d.ofNode(subject.Body, answer(func(r *wire.BodyRequest) int { return r.Wire }, d.body)),
 		d.ofNode(subject.Report, answer(func(r *wire.ReportBatch) int { return r.Wire }, d.report)),
 		d.ofNode(subject.Event, answer(func(r *wire.EventBatch) int { return r.Wire }, d.event)),

@@ -37,9 +37,15 @@ func (d *desk) get(_ context.Context, caller identity.Caller, r wire.GetRequest)
 		d.getNodes(p, r, &reply)
 	case wire.Reports:
 		d.getReports(p, caller, r, &reply)
+	case wire.Seats:
+		d.getSeats(p, r, &reply)
+	case wire.Modules:
+		d.getModules(p, r, &reply)
+	case wire.Holders:
+		d.getHolders(p, r, &reply)
 	default:
 		return reply, fault.New(fault.Invalid, "get", fmt.Sprintf("%q", r.Kind), fmt.Errorf("there is no such kind")).
-			WithHint("the kinds are declarations, nodes and reports")
+			WithHint("the kinds are declarations, nodes, reports, seats, modules and holders")
 	}
 	return reply, nil
 }
@@ -57,7 +63,7 @@ func trouble(st *assign.State) string {
 	for _, all := range []struct {
 		what string
 		of   map[string]string
-	}{{"declaration", st.UnreadableDeclarations}, {"node", st.UnreadableNodes}} {
+	}{{"declaration", st.UnreadableDeclarations}, {"node", st.UnreadableNodes}, {"seat", st.UnreadableSeats}, {"module", st.UnreadableModules}} {
 		names := sortedKeys(all.of)
 		if len(names) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s cannot be read: %s", all.what, assign.List(names), all.of[names[0]]))
@@ -82,8 +88,9 @@ func (d *desk) missing(p *assign.Placement, r wire.GetRequest, reply *wire.GetRe
 		}
 	}
 	for _, name := range r.Names {
-		if one := st.Declarations[name]; one == nil || one.Withdrawn && r.Kind == wire.Declarations {
-			note(name, declared(p))
+		near, known := named(p, r.Kind, name)
+		if !known {
+			note(name, near())
 		}
 	}
 	for _, name := range r.Nodes {
@@ -91,6 +98,32 @@ func (d *desk) missing(p *assign.Placement, r wire.GetRequest, reply *wire.GetRe
 			note(name, p.Nodes())
 		}
 	}
+}
+
+// named reports whether something of a kind is called name, and has the names of
+// all that is.
+func named(p *assign.Placement, kind, name string) (near func() []string, known bool) {
+	switch kind {
+	case wire.Seats, wire.Holders:
+		near = func() []string { return namesOf(p.State().Seats, func(s *assign.Seat) bool { return !s.Gone }) }
+		return near, slices.Contains(near(), name)
+	case wire.Modules:
+		near = func() []string { return namesOf(p.State().Modules, func(m *assign.Module) bool { return !m.Gone }) }
+		return near, slices.Contains(near(), name)
+	}
+	one := p.State().Declarations[name]
+	return func() []string { return declared(p) }, one != nil && !(one.Withdrawn && kind == wire.Declarations)
+}
+
+// namesOf are the names of those that are there, sorted.
+func namesOf[V any](all map[string]V, there func(V) bool) []string {
+	var names []string
+	for _, name := range sortedKeys(all) {
+		if there(all[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func declared(p *assign.Placement) []string {
@@ -184,7 +217,7 @@ func meet(a, b []string) bool {
 func declarationOf(d *assign.Declaration, content bool) wire.Declaration {
 	w := wire.Declaration{
 		Name: d.Name, UID: d.UID, Generation: d.Generation, Revision: d.Revision, Mark: assign.Mark(d),
-		Nodes: d.Address.Nodes, Labels: d.Address.Labels, All: d.Address.All,
+		Nodes: d.Address.Nodes, Labels: d.Address.Labels, All: d.Address.All, Capability: d.Address.Capability, Module: shape.OfModule(d.Name),
 		Digest: d.Digest, Size: len(d.Canonical), By: d.By, At: d.At,
 	}
 	if d.Service != nil {

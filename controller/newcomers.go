@@ -10,8 +10,8 @@ import (
 	"stead/mesh/bucket"
 )
 
-// newcomers gives nodes that were not known a record each. Those that appear at
-// one time are written in one commit: a thousand commits, each of which all
+// newcomers gives nodes that were not known a record each, and nodes that report
+// something else than their record says another. Those that appear at one time are written in one commit: a thousand commits, each of which all
 // others are in the way of, would take their time.
 type newcomers struct {
 	join func(ctx context.Context, nodes []string) error
@@ -79,13 +79,17 @@ func (n *newcomers) lead(ctx context.Context, c *company) {
 	close(c.done)
 }
 
-// join makes records for those of nodes that have none, and tells of it.
+// join makes records for those of nodes that have none or report something else,
+// and tells of it.
 func (d *desk) join(ctx context.Context, nodes []string) error {
 	before, after, err := d.store.Decide(ctx, func(st *assign.State) ([]state.Change, error) {
 		var changes []state.Change
 		for _, name := range nodes {
-			if st.Nodes[name] == nil && st.UnreadableNodes[name] == "" {
-				changes = append(changes, state.Change{Node: assign.NewNode(name, "host "+name, d.now())})
+			switch n, err := d.record(ctx, st, name); {
+			case err != nil:
+				return nil, err
+			case n != nil:
+				changes = append(changes, state.Change{Node: n})
 			}
 		}
 		return changes, nil

@@ -103,7 +103,7 @@ func (d *desk) known(ctx context.Context, caller identity.Caller) (*assign.Place
 	if err := sound(st.Unsound); err != nil {
 		return nil, err
 	}
-	if st.Nodes[caller.Name] == nil && st.UnreadableNodes[caller.Name] == "" {
+	if d.unlike(st, caller.Name) {
 		if err := d.newcomers.add(ctx, caller.Name); err != nil {
 			return nil, err
 		}

@@ -164,6 +164,9 @@ func (w *world) pages(c *client.Client, r wire.GetRequest) (all wire.GetReply, p
 		all.Declarations = append(all.Declarations, p.Declarations...)
 		all.Nodes = append(all.Nodes, p.Nodes...)
 		all.Reports = append(all.Reports, p.Reports...)
+		all.Seats = append(all.Seats, p.Seats...)
+		all.Modules = append(all.Modules, p.Modules...)
+		all.Holders = append(all.Holders, p.Holders...)
 		all.Missing = append(all.Missing, p.Missing...)
 		if p.Closest != nil {
 			all.Closest = p.Closest

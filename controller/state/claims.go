@@ -87,16 +87,19 @@ func (s *Store) Claimed(ctx context.Context, node string, seat subject.Seat) (Cl
 }
 
 // Claim stores that a module holds a seat on a node, in place of what Claimed
-// returned. Conflict: something else stands there by now.
-func (s *Store) Claim(ctx context.Context, before Claim, module string) error {
+// returned, and returns what stands then. Conflict: something else stands there by
+// now.
+func (s *Store) Claim(ctx context.Context, before Claim, module string) (Claim, error) {
 	if module == "" {
-		return fault.New(fault.Internal, "claim", string(before.Seat), errors.New("by no module"))
+		return Claim{}, fault.New(fault.Internal, "claim", string(before.Seat), errors.New("by no module"))
 	}
-	revision, err := s.claim.bucket.Update(ctx, claimKey(before.Node, before.Seat), claimed{module, s.o.Clock().UTC()}, before.Revision)
+	c := Claim{Node: before.Node, Seat: before.Seat, Module: module, At: s.o.Clock().UTC()}
+	var err error
+	c.Revision, err = s.claim.bucket.Update(ctx, claimKey(c.Node, c.Seat), claimed{module, c.At}, before.Revision)
 	if err == nil {
-		_ = s.claim.watch.Reach(ctx, revision) // it is stored, whatever the copy has
+		_ = s.claim.watch.Reach(ctx, c.Revision) // it is stored, whatever the copy has
 	}
-	return err
+	return c, err
 }
 
 // forgetClaims takes the claims of a node away.

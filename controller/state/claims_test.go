@@ -23,7 +23,17 @@ func (c *controller) claim(node, module string) error {
 	if before.Module != "" {
 		return fault.New(fault.Conflict, "test", before.Module, nil)
 	}
-	return c.Claim(c.t.Context(), before, module)
+	return c.take(before, module)
+}
+
+func (c *controller) take(before state.Claim, module string) error {
+	c.t.Helper()
+	after, err := c.Claim(c.t.Context(), before, module)
+	if err == nil {
+		require.Equal(c.t, []any{before.Node, before.Seat, module}, []any{after.Node, after.Seat, after.Module})
+		require.Greater(c.t, after.Revision, before.Revision)
+	}
+	return err
 }
 
 func TestOneOfManyClaimantsWins(t *testing.T) {
@@ -59,9 +69,9 @@ func TestOneOfManyClaimantsWins(t *testing.T) {
 	require.False(t, one.At.IsZero())
 	require.EqualValues(t, 1, one.Revision)
 
-	require.NoError(t, other.Claim(t.Context(), two, "third"))
-	require.True(t, fault.Is(c.Claim(t.Context(), one, "fourth"), fault.Conflict), "it was claimed since")
-	require.True(t, fault.Is(c.Claim(t.Context(), one, ""), fault.Internal))
+	require.NoError(t, other.take(two, "third"))
+	require.True(t, fault.Is(c.take(one, "fourth"), fault.Conflict), "it was claimed since")
+	require.True(t, fault.Is(c.take(one, ""), fault.Internal))
 	require.NoError(t, c.claim("ws1-2", "systemd"), "another node")
 	require.Eventually(t, func() bool { return len(other.Claims()) == 2 }, patience, 10*time.Millisecond)
 	require.Equal(t, "third", other.Claims()[0].Module)
@@ -78,7 +88,7 @@ func TestClaimsOfARemovedNodeAreForgotten(t *testing.T) {
 	before, err := c.Claimed(t.Context(), "ws1", aSeat)
 	require.NoError(t, err)
 	require.Empty(t, before.Module)
-	require.NoError(t, c.Claim(t.Context(), before, "systemd"), "it may come back")
+	require.NoError(t, c.take(before, "systemd"), "it may come back")
 }
 
 func TestAClaimThatCannotBeReadHoldsNobodyOff(t *testing.T) {
@@ -88,7 +98,7 @@ func TestAClaimThatCannotBeReadHoldsNobodyOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		before, err := c.Claimed(t.Context(), "ws1", aSeat)
-		return err == nil && before.Module == "" && c.Claim(t.Context(), before, "systemd") == nil
+		return err == nil && before.Module == "" && c.take(before, "systemd") == nil
 	}, patience, 10*time.Millisecond)
 	require.Len(t, c.Claims(), 1)
 }

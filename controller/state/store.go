@@ -20,7 +20,7 @@ const (
 	maxState    = 96 << 20
 	maxProfiles = 16 << 20
 	maxReports  = 96 << 20
-	maxClaims   = 16 << 20
+	maxClaims   = 8 << 20
 	MaxStore    = maxState + maxProfiles + maxReports + maxClaims
 )
 

@@ -23,6 +23,7 @@ import (
 	"stead/mesh/client"
 	"stead/mesh/identity"
 	"stead/mesh/wire"
+	"stead/modules"
 )
 
 // simulation is a mesh in this process: a real controller with its NATS server,
@@ -34,6 +35,7 @@ type simulation struct {
 	urls []string
 	log  *lines
 
+	modules        []modules.Manifest // that the controller brings; nil: those that are built in
 	stopController func()
 }
 
@@ -80,7 +82,7 @@ func newSimulation(t *testing.T) *simulation {
 func (s *simulation) startController() {
 	s.t.Helper()
 	o := controller.Options{Dir: filepath.Join(s.dir, "mesh"), Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 512 << 20,
-		Version: "1.0.0", Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+		Version: "1.0.0", Modules: s.modules, Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if len(s.urls) > 0 {
 		o.Listen = strings.TrimPrefix(s.urls[0], "tls://")
 	}

@@ -62,6 +62,8 @@ func addressed(d wire.Declaration) string {
 		return "all"
 	case len(d.Labels) > 0:
 		return labels(d.Labels).String()
+	case d.Capability != "":
+		return "capability " + d.Capability
 	}
 	return some(d.Nodes)
 }

@@ -19,6 +19,8 @@ import (
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
+	"stead/modules"
+	"stead/seats"
 )
 
 // world is the mesh of one script: a controller that can be stopped and started
@@ -49,7 +51,9 @@ func meshCommand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func (w *world) start(ts *testscript.TestScript) {
-	o := controller.Options{Dir: w.dir, Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 256 << 20, Logger: slog.New(slog.DiscardHandler)}
+	o := controller.Options{Dir: w.dir, Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 256 << 20, Logger: slog.New(slog.DiscardHandler),
+		// The revisions and events of the scripts are those of what they do.
+		Seats: []seats.Seat{}, Modules: []modules.Manifest{}}
 	if w.url != "" {
 		o.Listen = strings.TrimPrefix(w.url, "tls://")
 	}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"stead/controller/admit"
+	"stead/controller/assign"
+	"stead/controller/state"
+	"stead/host/fault"
+	"stead/mesh/wire"
+)
+
+// edition numbers the seats and modules that come with this version of stead. It
+// rises with every change of what is built in, so that a controller of the version
+// before, which starts while a mesh is upgraded, does not undo it.
+const edition = 1
+
+// seedPause is between two attempts to seed.
+const seedPause = time.Second
+
+func (o Options) catalogue() admit.Catalogue {
+	return admit.Catalogue{Edition: edition, Seats: o.Seats, Modules: o.Modules}
+}
+
+// seeding puts the seats and modules of this version into mesh state, and returns
+// when that is done, or has to wait for a state that is sound. It is done again
+// when another epoch begins, and at no other time: two controllers that bring
+// different things would otherwise never come to rest.
+func (d *desk) seeding(r *run) error {
+	tried := make(chan struct{})
+	r.begin("seats and modules", func(ctx context.Context) error { return d.keepSeeded(ctx, tried) })
+	select {
+	case <-tried:
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}
+
+// keepSeeded seeds each epoch once until ctx ends, and closes tried behind the
+// first attempt.
+func (d *desk) keepSeeded(ctx context.Context, tried chan<- struct{}) error {
+	wake, stop := d.store.Subscribe()
+	defer stop()
+	first, done := true, ""
+	for {
+		var again <-chan time.Time
+		if st := d.store.Now(); st.Unsound == nil && st.Epoch != done {
+			err := d.seed(ctx)
+			switch class := fault.ClassOf(err); {
+			case err == nil:
+				done = st.Epoch
+			case class == fault.Failed || class.Retry() || ctx.Err() != nil: // not sound any more, or not reached
+				d.log.Warn("seats and modules are not in mesh state", "error", err, "retry", seedPause)
+				again = time.After(seedPause)
+			default:
+				return err
+			}
+		}
+		if first {
+			first = false
+			close(tried)
+		}
+		select {
+		case <-wake:
+		case <-again:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// seedFor bounds one attempt.
+const seedFor = 10 * time.Second
+
+func (d *desk) seed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, seedFor)
+	defer cancel()
+	var what []wire.Change
+	before, after, err := d.store.Decide(ctx, func(st *assign.State) ([]state.Change, error) {
+		decision, err := admit.Seed(admit.Basis{State: st, Placement: d.place(st), Who: d.by, Now: d.now(), NewUID: newUID}, d.bring)
+		what = decision.Reply.Changes
+		return changes(decision), err
+	})
+	if err == nil && before != after {
+		d.changed(ctx, before, after, what)
+	}
+	return err
+}
