@@ -32,7 +32,7 @@ func propertiesOf(body []any) (*properties, error) {
 	p := &properties{figures: make(map[string]uint64, 16)}
 	c.list(func() {
 		name, sig := c.text(), c.signature()
-		if !p.read(string(name), string(sig), c) {
+		if !p.read(name, string(sig), c) {
 			c.skip(sig, 1)
 		}
 	})
@@ -47,8 +47,8 @@ func propertiesOf(body []any) (*properties, error) {
 
 // read reads one property of the type sig; false when nobody asks for it, or it
 // is of another type.
-func (p *properties) read(name, sig string, c *cursor) bool {
-	switch name {
+func (p *properties) read(name []byte, sig string, c *cursor) bool {
+	switch string(name) {
 	case "LoadError":
 		if sig != "(ss)" {
 			return false
@@ -65,7 +65,7 @@ func (p *properties) read(name, sig string, c *cursor) bool {
 		"MemoryAccounting", "CPUAccounting", "TasksAccounting":
 		n, ok := c.number(sig)
 		if ok {
-			p.figures[name] = n
+			p.figures[string(name)] = n
 		}
 		return ok
 	}
@@ -74,8 +74,8 @@ func (p *properties) read(name, sig string, c *cursor) bool {
 }
 
 // field is where the property goes; nil when nobody asks for it.
-func (p *properties) field(name string) any {
-	switch name {
+func (p *properties) field(name []byte) any {
+	switch string(name) {
 	case "Id":
 		return (*string)(&p.d.ID)
 	case "Names":
@@ -118,8 +118,8 @@ func (p *properties) field(name string) any {
 	return p.stamp(name)
 }
 
-func (p *properties) stamp(name string) any {
-	switch name {
+func (p *properties) stamp(name []byte) any {
+	switch string(name) {
 	case "ActiveEnterTimestamp":
 		return &p.stamps.activeEnter
 	case "ActiveExitTimestamp":

@@ -61,10 +61,12 @@ func TestReadingCostsFewCalls(t *testing.T) {
 	l, err := r.conn.using(t.Context(), "read")
 	require.NoError(t, err)
 	var ours, floor []time.Duration
-	for range 500 {
+	var body []any
+	for range 200 {
 		at := time.Now()
-		require.NoError(t, l.one(t.Context(), bare).err)
-		floor = append(floor, time.Since(at))
+		reply := l.one(t.Context(), bare)
+		require.NoError(t, reply.err)
+		floor, body = append(floor, time.Since(at)), reply.body
 		at = time.Now()
 		_, err := r.Details(t.Context(), names[0])
 		require.NoError(t, err)
@@ -72,8 +74,13 @@ func TestReadingCostsFewCalls(t *testing.T) {
 	}
 	slices.Sort(ours)
 	slices.Sort(floor)
-	t.Logf("p50: the bare call %v, details %v; p95: %v, %v", floor[250], ours[250], floor[475], ours[475])
-	require.Less(t, ours[250], floor[250]+250*time.Microsecond)
+	allocs := testing.AllocsPerRun(100, func() {
+		p, err := propertiesOf(body)
+		require.NoError(t, err)
+		p.details()
+	})
+	t.Logf("p50: the bare call %v, details %v; p95: %v, %v; %v allocations", floor[100], ours[100], floor[190], ours[190], allocs)
+	require.Less(t, allocs, 100.0, "times on a busy machine prove nothing; godbus makes some thousands of the same answer")
 }
 
 // TestReaderSurvivesTheBus has the bus killed again and again under a load of

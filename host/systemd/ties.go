@@ -12,7 +12,8 @@ import (
 
 // Process says which process is the main one of a service, and as whom it runs,
 // asked of the manager at this moment and not of what it signaled before. A unit
-// that is no service, or does not run, has none.
+// that is no service, or does not run, has none. When another run begins at this
+// moment, the invocation may be that of the one before.
 func (m *Manager) Process(ctx context.Context, name unit.Name) (unit.Process, error) {
 	p := unit.Process{UID: unit.NoUID}
 	l, err := m.using(ctx, "main process")
@@ -20,18 +21,15 @@ func (m *Manager) Process(ctx context.Context, name unit.Name) (unit.Process, er
 		return p, err
 	}
 	service := typeIfcs["service"]
-	// The id comes first and last, so that all is of one run.
-	var first string
 	err = fetch(ctx, l, name, []fetched{
-		{unitIfc, "InvocationID", toHex(&first)},
+		{unitIfc, "InvocationID", toHex(&p.Invocation)},
 		{service, "MainPID", to(&p.PID)},
 		{service, "UID", to(&p.UID)},
-		{unitIfc, "InvocationID", toHex(&p.Invocation)},
 	})
 	if err != nil {
 		return unit.Process{UID: unit.NoUID}, looking("main process", string(name), err)
 	}
-	if p.PID == 0 || p.Invocation == "" || first != p.Invocation {
+	if p.PID == 0 || p.Invocation == "" {
 		return unit.Process{UID: unit.NoUID}, nil
 	}
 	return p, nil
@@ -43,8 +41,8 @@ func stopping() []string {
 	return []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo"}
 }
 
-// Ties says how each of names stands to other units, in the order of names. A
-// unit that does not exist has its name alone.
+// Ties says how each of names stands, by itself and to other units, in the order
+// of names. A bare template has none.
 func (m *Manager) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error) {
 	out := make([]unit.Ties, len(names))
 	if len(names) == 0 {
@@ -56,7 +54,10 @@ func (m *Manager) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, err
 	}
 	for i, n := range names {
 		t := &out[i]
-		all := []fetched{{unitIfc, "Names", toNames(&t.Names)}, {unitIfc, "Conflicts", toNames(&t.Conflicts)}, {unitIfc, "ConflictedBy", toNames(&t.Conflicts)}}
+		all := []fetched{
+			{unitIfc, "ActiveState", to(&t.Active)}, {unitIfc, "InvocationID", toHex(&t.Invocation)}, {unitIfc, "Names", toNames(&t.Names)},
+			{unitIfc, "Conflicts", toNames(&t.Conflicts)}, {unitIfc, "ConflictedBy", toNames(&t.Conflicts)},
+		}
 		for _, by := range stopping() {
 			all = append(all, fetched{unitIfc, by, toNames(&t.StopsWith)})
 		}
