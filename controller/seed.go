@@ -17,7 +17,7 @@ import (
 const edition = 1
 
 // seedPause is between two attempts to seed.
-const seedPause = time.Second
+const seedPause = 5 * time.Second
 
 func (o Options) catalogue() admit.Catalogue {
 	return admit.Catalogue{Edition: edition, Seats: o.Seats, Modules: o.Modules}
@@ -51,11 +51,11 @@ func (d *desk) keepSeeded(ctx context.Context, tried chan<- struct{}) error {
 			switch class := fault.ClassOf(err); {
 			case err == nil:
 				done = st.Epoch
-			case class == fault.Failed || class.Retry() || ctx.Err() != nil: // not sound any more, or not reached
+			case class == fault.Invalid || class == fault.Internal: // it will not be another one
+				return err
+			case ctx.Err() == nil:
 				d.log.Warn("seats and modules are not in mesh state", "error", err, "retry", seedPause)
 				again = time.After(seedPause)
-			default:
-				return err
 			}
 		}
 		if first {
