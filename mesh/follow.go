@@ -96,7 +96,7 @@ func (f *follower) run(ctx context.Context) error {
 			return taker.error
 		case ctx.Err() != nil:
 			return fault.New(endClass(ctx), "follow", f.subject, ctx.Err())
-		case !f.resumes(err):
+		case f.c.life.Err() != nil, !f.resumes(err):
 			return f.last(err)
 		}
 		if f.good.After(before) {

@@ -255,3 +255,23 @@ func TestConnectionFollowsSoManyStreams(t *testing.T) {
 	_, err = operator.Call(t.Context(), journal1, nil)
 	require.NoError(t, err)
 }
+
+func TestFollowEndsWithItsConnection(t *testing.T) {
+	m, tool, _ := node(t)
+	src, dst := newSource(), &sink{t: t}
+	src.pause = time.Millisecond
+	streams(t, tool, mesh.Endpoint{Stream: src.stream})
+	operator := m.Connect(identity.Operator, "otto")
+	o := dst.options()
+	o.Patience = -1
+	done := make(chan error, 1)
+	go func() { done <- operator.Follow(t.Context(), journal1, o) }()
+	reaches(t, dst, 10)
+	operator.Close()
+	select {
+	case err := <-done:
+		require.Error(t, err)
+	case <-time.After(5 * time.Second):
+		t.Fatal("it goes on without a connection")
+	}
+}

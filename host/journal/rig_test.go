@@ -27,6 +27,13 @@ type f struct{ name, value string }
 // say logs entries by journald's own protocol, and waits until they are on disk.
 func say(t testing.TB, all ...[]f) {
 	t.Helper()
+	sayNow(t, all...)
+	tool(t, "journalctl", "--sync")
+}
+
+// sayNow logs entries and waits for nothing.
+func sayNow(t testing.TB, all ...[]f) {
+	t.Helper()
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: "/run/systemd/journal/socket", Net: "unixgram"})
 	require.NoError(t, err)
 	defer c.Close()
@@ -44,7 +51,6 @@ func say(t testing.TB, all ...[]f) {
 		}
 		sayLarge(t, c, b.Bytes())
 	}
-	tool(t, "journalctl", "--sync")
 }
 
 // sayLarge hands journald a sealed file, since a datagram would be too large.
