@@ -10,9 +10,12 @@ type Process struct {
 	Invocation string // InvocationID in hex of this run
 }
 
-// Ties are how a unit stands to others, as its manager has it in memory. The
-// lists are sorted.
+// Ties are how a unit stands, by itself and to others, as its manager has it in
+// memory. The lists are sorted.
 type Ties struct {
+	Active     ActiveState // "": there is no such unit, and nothing else is said
+	Invocation string      // InvocationID in hex; "" for none
+
 	Names     []Name // all of its own
 	StopsWith []Name // units that are stopped, and restarted, with it
 	Conflicts []Name // units that are stopped when it is started

@@ -16,37 +16,33 @@ const maxStopped = 500
 
 // looker is what a manager says of units.
 type looker interface {
-	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
 	Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
 }
 
 // judge refuses what would saw off the branch that stead sits on, by the unit's
 // every name and by what systemd stops along with it. It returns how the unit
 // stands.
-func judge(ctx context.Context, m looker, r Request) (unit.Status, error) {
-	st, err := m.Observe(ctx, []unit.Name{r.Unit})
+func judge(ctx context.Context, m looker, r Request) (unit.Ties, error) {
+	all, err := m.Ties(ctx, []unit.Name{r.Unit})
 	if err != nil {
-		return unit.Status{}, notDone(r, err)
+		return unit.Ties{}, notDone(r, err)
 	}
-	ties, err := m.Ties(ctx, []unit.Name{r.Unit})
-	if err != nil {
-		return unit.Status{}, notDone(r, err)
-	}
-	names := append([]unit.Name{r.Unit, st[0].ID}, ties[0].Names...)
+	ties := all[0]
+	names := append([]unit.Name{r.Unit}, ties.Names...)
 	switch r.Act {
 	case ResetFailed:
-		return st[0], nil
+		return ties, nil
 	case Start:
-		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties[0].Conflicts, shape.StandsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties.Conflicts, shape.StandsOn, "it stops "))
 	case Restart:
-		err = errors.Join(refuseAny(r, names, shape.Protected, ""), refuseAny(r, ties[0].Conflicts, shape.StandsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, shape.Protected, ""), refuseAny(r, ties.Conflicts, shape.StandsOn, "it stops "))
 	default:
 		err = refuseAny(r, names, shape.Protected, "")
 	}
 	if err == nil && (r.Act == Stop || r.Act == Restart) {
-		err = refuseStop(ctx, m, r, ties[0])
+		err = refuseStop(ctx, m, r, ties)
 	}
-	return st[0], first(err)
+	return ties, first(err)
 }
 
 // notDone is an error of looking: the act was not begun.

@@ -193,7 +193,7 @@ func TestBranchThatSteadSitsOnIsNotSawnOff(t *testing.T) {
 		{Stop, "sysinit.target", "it is protected"},
 		{Start, "foe.service", "it stops stead-runtime.service"},
 		{Start, "poweroff.target", "stops or suspends the machine"},
-		{Start, "nice.target", "it is reboot.target, which is protected"},
+		{Start, "nice.target", "target, which is protected: starting it stops or suspends the machine"},
 	} {
 		a := n.do(c.act, c.unit)
 		require.Equal(t, fault.Refused, a.Class, "%s %s: %+v", c.act, c.unit, a)

@@ -3,6 +3,7 @@ package escalate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -43,6 +44,8 @@ type pid1 struct {
 	asked int
 	err   error
 	ties  map[unit.Name]unit.Ties
+	// tiesErr is answered in place of ties.
+	tiesErr error
 }
 
 func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
@@ -61,12 +64,17 @@ func (p *pid1) setMain(main unit.Process) {
 	p.main = main
 }
 
-func (p *pid1) Ties(_ context.Context, names []unit.Name) ([]unit.Ties, error) {
+func (p *pid1) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error) {
+	seen, err := p.Observe(ctx, names)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err = errors.Join(err, p.tiesErr); err != nil {
+		return nil, err
+	}
 	out := make([]unit.Ties, len(names))
 	for i, n := range names {
 		out[i] = p.ties[n]
+		out[i].Active, out[i].Invocation = seen[i].Active, seen[i].Invocation
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package escalate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"stead/host/fault"
-	"stead/host/systemd/systemdtest"
 	"stead/host/unit"
 )
 
@@ -310,7 +310,9 @@ func TestPID1ThatDoesNotAnswerLeavesTheActUndone(t *testing.T) {
 	r.helper()
 	c, _ := r.client(nil)
 	require.NoError(t, c.Wait(bound(t)))
-	r.m.Break("Observe", systemdtest.Break{Err: errors.New("it hangs"), Times: 1})
+	r.m.mu.Lock()
+	r.m.tiesErr = errors.New("it hangs")
+	r.m.mu.Unlock()
 	_, err := c.Do(bound(t), Request{Act: Start, Unit: "a.service"})
 	require.Equal(t, fault.Unavailable, fault.ClassOf(err))
 	require.ErrorContains(t, err, "nothing was done: it hangs")
@@ -346,4 +348,24 @@ func readBook(path string) (map[string]*entry, error) {
 		return nil, err
 	}
 	return b.calls, b.close()
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"id":"0123456789abcdef","act":"restart","unit":"a.service","nowait":true,"for":"x"}`))
+	f.Add([]byte(`{"id":"0123456789abcdef","act":"enable","unit":"/a/b.service"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var a asked
+		if json.Unmarshal(line, &a) != nil {
+			return
+		}
+		r, err := a.check()
+		if err != nil {
+			require.NotEqual(t, fault.Internal, fault.ClassOf(err))
+			return
+		}
+		_, err = unit.ParseName(string(r.Unit))
+		require.NoError(t, err)
+		require.NotContains(t, string(r.Unit), "/")
+		require.Contains(t, []Act{Start, Stop, Restart, Enable, Disable, ResetFailed}, r.Act)
+	})
 }

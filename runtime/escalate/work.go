@@ -17,6 +17,7 @@ type jobber interface {
 	ResetFailed(ctx context.Context, names []unit.Name) []error
 	Wake() <-chan struct{}
 	Drain() unit.Changes
+	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
 }
 
 // linker is what makes and removes the links of unit files.
@@ -62,22 +63,30 @@ func (s *Server) refuseCall(c *conn, a asked, err error) {
 
 // begin asks once more who asks, judges, notes and does.
 func (s *Server) begin(ctx context.Context, c *conn, a asked, r Request) {
-	word, err := s.o.Manager.Process(ctx, s.o.Unit)
+	// Both are asked at once: a restart takes 4 ms, and is to take little more.
+	var word unit.Process
+	var failed error
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		word, failed = s.o.Manager.Process(ctx, s.o.Unit)
+	}()
+	ties, err := judge(ctx, s.o.Manager, r)
+	<-asked
 	switch {
-	case err != nil:
-		s.refuseCall(c, a, notDone(r, err))
+	case failed != nil:
+		s.refuseCall(c, a, notDone(r, failed))
 		return
 	case word != c.word:
 		s.o.Logger.Warn("act refused", "act", r.Act, "unit", r.Unit, "for", a.For, "pid", c.from.pid, "reason", "the runtime's main process is another one now")
 		_ = c.nc.Close()
 		return
 	}
-	st, err := judge(ctx, s.o.Manager, r)
 	if err != nil {
 		s.refuseCall(c, a, err)
 		return
 	}
-	e := &entry{ID: a.ID, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{st.Active.Up(), st.Invocation}}
+	e := &entry{ID: a.ID, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}}
 	known, err := s.book.begin(e)
 	switch {
 	case err != nil:

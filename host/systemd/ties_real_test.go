@@ -1,0 +1,67 @@
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"stead/host/unit"
+	"stead/test/lab"
+)
+
+func TestTiesAndMainProcessesAreThoseOfPID1(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	for name, text := range map[string]string{
+		"base.service":  "[Unit]\nConflicts=foe.service\nPropagatesStopTo=told.service\n[Service]\nUser=daemon\nExecStart=/bin/sleep infinity\n[Install]\nAlias=alias.service\n",
+		"needs.service": "[Unit]\nRequires=base.service\n[Service]\nExecStart=/bin/sleep infinity\n",
+		"part.service":  "[Unit]\nPartOf=base.service\n[Service]\nDynamicUser=yes\nExecStart=/bin/sleep infinity\n",
+		"bound.service": "[Unit]\nBindsTo=base.service\n[Service]\nExecStart=/bin/sleep infinity\n",
+		"told.service":  "[Service]\nExecStart=/bin/sleep infinity\n",
+		"foe.service":   "[Service]\nExecStart=/bin/sleep infinity\n",
+		"x@.service":    "[Service]\nExecStart=/bin/sleep infinity\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join("/etc/systemd/system", name), []byte(text), 0o644))
+	}
+	require.NoError(t, os.Symlink("base.service", "/etc/systemd/system/alias.service"))
+	m := connect(t, Options{})
+	_, err := m.Reload(t.Context())
+	require.NoError(t, err)
+	startAll(t, m, []unit.Name{"needs.service", "part.service", "bound.service", "base.service"})
+
+	ties, err := m.Ties(t.Context(), []unit.Name{"alias.service", "foe.service", "x@.service", "none.service"})
+	require.NoError(t, err)
+	base := ties[0]
+	require.Equal(t, unit.Active, base.Active)
+	require.Len(t, base.Invocation, 32)
+	require.Equal(t, []unit.Name{"alias.service", "base.service"}, base.Names)
+	require.Contains(t, base.Conflicts, unit.Name("foe.service"))
+	require.Subset(t, base.StopsWith, []unit.Name{"bound.service", "needs.service", "part.service"})
+	if out, err := exec.Command("systemctl", "show", "-P", "PropagatesStopTo", "base.service").Output(); err == nil && len(out) > 1 {
+		require.Contains(t, base.StopsWith, unit.Name("told.service")) // since 249
+	}
+	require.Contains(t, ties[1].Conflicts, unit.Name("base.service"), "by which it is in conflict")
+	require.Equal(t, unit.Ties{}, ties[2])
+	require.Equal(t, []unit.Name{"none.service"}, ties[3].Names)
+	require.Equal(t, unit.Inactive, ties[3].Active)
+
+	for name, runs := range map[unit.Name]bool{"base.service": true, "part.service": true, "needs.service": false} {
+		p, err := m.Process(t.Context(), name)
+		require.NoError(t, err)
+		st, err := m.Observe(t.Context(), []unit.Name{name})
+		require.NoError(t, err)
+		require.Equal(t, st[0].MainPID, p.PID)
+		require.Equal(t, st[0].Invocation, p.Invocation)
+		require.Equal(t, runs, p.UID != unit.NoUID, "%s says as whom it runs", name)
+		require.NotZero(t, p.UID)
+	}
+	for _, name := range []unit.Name{"foe.service", "none.service", "multi-user.target", "dbus.socket"} {
+		p, err := m.Process(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, unit.Process{UID: unit.NoUID}, p, name)
+	}
+}
