@@ -79,7 +79,7 @@ var table = []row{
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
 	{ground, "mesh/trail", "host/fault mesh mesh/wire", "mesh/identity"},
 	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/subject mesh/wire modules seats", "mesh/identity"},
-	{ground, "mesh/client", "host/fault mesh/subject mesh/wire", ""},
+	{ground, "mesh/client", "host/fault mesh mesh/subject mesh/wire", ""},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/install host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},

@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"stead/host/fault"
+	"stead/mesh"
+	"stead/mesh/subject"
+)
+
+// noAnswer is why a node is silent that was asked.
+const noAnswer = "no answer in time"
+
+// together is how many nodes are called at one time.
+const together = 64
+
+// verbCaller is a connection to the mesh, as calling verbs takes it.
+type verbCaller interface {
+	caller
+	CallAll(ctx context.Context, subject string, payload []byte, take func(mesh.Reply) bool) error
+}
+
+// Verbs calls the verbs of seats. It may be used by any number of goroutines. A
+// call is made once: who does not know whether an act was done looks, and does
+// not ask anew.
+type Verbs struct {
+	conn verbCaller
+}
+
+// NewVerbs returns a caller on a connection, which stays the caller's to close.
+func NewVerbs(conn verbCaller) *Verbs { return &Verbs{conn} }
+
+// Verb is one callable of a seat. Class must be that of the seat's verb.
+type Verb struct {
+	Class subject.Class
+	Seat  subject.Seat
+	Name  subject.Verb
+}
+
+// On is the subject of the verb on node.
+func (v Verb) On(node subject.Node) string { return subject.ForVerb(v.Class, node, v.Seat, v.Name) }
+
+// Answer is what became of a call on one node.
+type Answer struct {
+	Node   subject.Node
+	Reply  json.RawMessage
+	Silent string // why there is no answer; "" when there is one
+	Err    error  // that the node answered with, or why it was not asked
+}
+
+// Call calls v on one node, with arguments that encode to an object. A node that
+// does not answer by ctx's deadline, or that nobody serves it on, is Silent.
+func (s *Verbs) Call(ctx context.Context, v Verb, node subject.Node, arguments any) Answer {
+	payload, err := encode(arguments)
+	if err != nil {
+		return Answer{Node: node, Err: fault.New(fault.Internal, string(v.Name), "", err)}
+	}
+	return s.call(ctx, v, node, payload)
+}
+
+func (s *Verbs) call(ctx context.Context, v Verb, node subject.Node, payload []byte) Answer {
+	to := v.On(node)
+	reply, err := s.conn.Call(ctx, to, payload)
+	if err == nil {
+		return answered(node, reply, nil)
+	}
+	if why := unreached(v, to, err); why != "" {
+		return Answer{Node: node, Silent: why}
+	}
+	return answered(node, nil, err)
+}
+
+// unreached says why nobody answered at to; "" when somebody did, or when nobody
+// was asked. Who was not reached is told apart from who answers so by the
+// object, which is the subject: no tool knows it.
+func unreached(v Verb, to string, err error) string {
+	var f *fault.Error
+	switch {
+	case !errors.As(err, &f) || f.Object != to:
+		return ""
+	case f.Class == fault.Unavailable:
+		return f.Unwrap().Error()
+	case f.Class == fault.Timeout && v.Class == subject.Write:
+		return noAnswer + "; it may have been done"
+	case f.Class == fault.Timeout:
+		return noAnswer
+	}
+	return ""
+}
+
+// answered is the answer of a node. One that is no JSON is an error.
+func answered(node subject.Node, reply []byte, err error) Answer {
+	if err == nil && !json.Valid(reply) {
+		err = fault.New(fault.Internal, "call", string(node), errors.New("the answer is no JSON"))
+	}
+	if err != nil {
+		return Answer{Node: node, Err: err}
+	}
+	return Answer{Node: node, Reply: reply}
+}
+
+// CallEach calls v on each of nodes, many at a time, and hands the answers to
+// take as they come, one after the other. It returns when each was handed over.
+// Nobody but nodes is asked.
+func (s *Verbs) CallEach(ctx context.Context, v Verb, nodes []subject.Node, arguments any, take func(Answer)) {
+	payload, err := encode(arguments)
+	if err != nil {
+		err = fault.New(fault.Internal, string(v.Name), "", err)
+	}
+	var all sync.WaitGroup
+	answers := make(chan Answer)
+	places := make(chan struct{}, together)
+	for _, node := range nodes {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			if err != nil {
+				answers <- Answer{Node: node, Err: err}
+				return
+			}
+			answers <- s.call(ctx, v, node, payload)
+		})
+	}
+	for range nodes {
+		take(<-answers)
+	}
+	all.Wait()
+}
+
+// Gather asks everybody for v, in one message, and hands the answers of nodes to
+// take as they come; those of others are passed over. It returns when each of
+// nodes was handed over: those that did not answer by ctx's deadline as silent,
+// in their order. The error is that of the connection: nobody was asked, or
+// answers were lost, and the nodes that are missing were not handed over.
+func (s *Verbs) Gather(ctx context.Context, v Verb, nodes []subject.Node, arguments any, take func(Answer)) error {
+	payload, err := encode(arguments)
+	if err != nil {
+		return fault.New(fault.Internal, string(v.Name), "", err)
+	}
+	open := make(map[subject.Node]bool, len(nodes))
+	for _, node := range nodes {
+		open[node] = true
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	err = s.conn.CallAll(ctx, v.On(subject.All), payload, func(r mesh.Reply) bool {
+		if node := subject.Node(r.From); open[node] {
+			delete(open, node)
+			take(answered(node, r.Payload, r.Err))
+		}
+		return len(open) > 0
+	})
+	why := unreached(v, v.On(subject.All), err)
+	if err != nil && why == "" {
+		return err
+	}
+	if err == nil {
+		why = noAnswer
+	}
+	for _, node := range nodes {
+		if open[node] {
+			take(Answer{Node: node, Silent: why})
+		}
+	}
+	return nil
+}
