@@ -251,7 +251,17 @@ func (b *book) all(holds func(*entry) bool) []entry {
 }
 
 // underWay counts the calls that have not ended.
-func (b *book) underWay() int { return len(b.all(func(e *entry) bool { return e.End == nil })) }
+func (b *book) underWay() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, e := range b.calls {
+		if e.End == nil {
+			n++
+		}
+	}
+	return n
+}
 
 func (b *book) close() error {
 	b.mu.Lock()

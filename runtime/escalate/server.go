@@ -85,13 +85,14 @@ func (s *Server) Run(ctx context.Context) error {
 	// Acts outlive the context that ends the server.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	s.reloads.life = life
 	s.wg.Go(func() { s.watch(ctx) })
 	stop := context.AfterFunc(ctx, func() { _ = s.o.Listener.Close() })
 	defer stop()
 	err := s.accept(ctx, life)
 	s.disconnect()
 	done := make(chan struct{})
-	go func() { defer close(done); s.wg.Wait() }()
+	go func() { defer close(done); s.wg.Wait(); s.reloads.wg.Wait() }()
 	late := time.NewTimer(stopFor)
 	defer late.Stop()
 	select {

@@ -223,7 +223,9 @@ func (e *ends) of(id uint32) (unit.JobResult, bool) {
 
 // reloads makes one reload serve all who came before it began.
 type reloads struct {
-	m linker
+	m    linker
+	life context.Context // of reloads: that of the server, and not of a call
+	wg   sync.WaitGroup
 
 	mu      sync.Mutex
 	running bool
@@ -246,7 +248,7 @@ func (r *reloads) do(ctx context.Context) error {
 	mine := r.next
 	if !r.running {
 		r.running = true
-		go r.run(context.WithoutCancel(ctx))
+		r.wg.Go(func() { r.run(r.life) })
 	}
 	r.mu.Unlock()
 	select {
