@@ -68,22 +68,17 @@ func NewClient(o ClientOptions) (*Client, error) {
 
 // Run keeps the connection until ctx ends, and then returns nil. It may run once.
 func (c *Client) Run(ctx context.Context) error {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
+	for delay := time.Duration(0); ctx.Err() == nil; pause(ctx, delay) {
 		began := time.Now()
-		err := c.connection(ctx)
-		c.lost(err)
-		if ctx.Err() != nil {
-			break
-		}
+		why := c.connection(ctx)
+		c.lost(why)
 		if time.Since(began) > time.Second {
 			delay = 0
 		}
-		if delay == 0 {
-			c.o.Logger.Warn("no connection to the root helper", "socket", c.o.Path, "error", err)
+		if delay == 0 && ctx.Err() == nil {
+			c.o.Logger.Warn("no connection to the root helper", "socket", c.o.Path, "error", why)
 		}
 		delay = min(max(2*delay, firstRedial), lastRedial)
-		pause(ctx, delay)
 	}
 	return nil
 }
@@ -185,7 +180,7 @@ func (c *Client) connection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
 	in := bufio.NewReaderSize(nc, maxAnswered)
 	if err := c.greet(nc, in); err != nil {

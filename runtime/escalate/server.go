@@ -221,7 +221,7 @@ type conn struct {
 // serve reads from a connection until it ends.
 func (c *conn) serve(life context.Context) {
 	log := c.s.o.Logger.With("pid", c.from.pid)
-	defer c.nc.Close()
+	defer func() { _ = c.nc.Close() }()
 	in := newLines(c.nc, c.from)
 	if err := c.greet(in); err != nil {
 		log.Warn("connection ended before it began", "error", err)
