@@ -16,7 +16,7 @@ BINDIR     ?= $(PREFIX)/bin
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
 # What the race detector runs: all but the tests below test/, which drive a built program and find no race in it. test/arch reads only text.
-RACED       = ./host/... ./mesh/... ./controller/... ./cmd/...
+RACED       = ./host/... ./mesh/... ./seats/... ./modules/... ./runtime/... ./controller/... ./cmd/...
 
 .PHONY: help
 help: ## list the targets (the default)
@@ -84,7 +84,8 @@ lab-count: need-go need-root need-tools ## run the tests and record in test/lab/
 install: build ## put the program and its unit files below PREFIX (/usr/local), and DESTDIR where it is given
 	@install -D -m 0755 build/stead $(DESTDIR)$(BINDIR)/stead
 	@echo "$(DESTDIR)$(BINDIR)/stead"
-	@for unit in host/stead-host.service controller/stead-controller.service; do \
+	@for unit in host/stead-host.service controller/stead-controller.service \
+			runtime/server/stead-runtime.service runtime/escalate/stead-escalate.service runtime/escalate/stead-escalate.socket; do \
 		name=$$(basename $$unit); \
 		sed 's,/usr/local/bin/stead,$(BINDIR)/stead,' $$unit > build/$$name && \
 		install -D -m 0644 build/$$name $(DESTDIR)$(UNITDIR)/$$name && echo "$(DESTDIR)$(UNITDIR)/$$name" || exit 1; \

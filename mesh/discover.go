@@ -81,7 +81,7 @@ func (s *Service) identity() micro.ServiceIdentity {
 func (s *Service) info() any {
 	out := micro.Info{ServiceIdentity: s.identity(), Type: micro.InfoResponseType}
 	for _, e := range s.ends {
-		out.Endpoints = append(out.Endpoints, micro.EndpointInfo{Name: e.Name, Subject: e.Subject, QueueGroup: e.Queue})
+		out.Endpoints = append(out.Endpoints, micro.EndpointInfo{Name: e.Name, Subject: e.Subject, QueueGroup: e.Queue, Metadata: e.Metadata})
 	}
 	return out
 }

@@ -37,6 +37,7 @@ type Endpoint struct {
 	// queue; without one each of them gets every call.
 	Queue    string
 	Accounts []identity.Account // whose calls are answered; all others are dropped
+	Metadata map[string]string  // that service discovery shows
 	Handler  Handler
 	// Stream answers the calls of Conn.Follow, which Handler never sees; nil: they
 	// are refused. The subject is then a verb of one node.

@@ -31,7 +31,7 @@ type Unit struct {
 	// DropIns are by file name, and replace what stands under that name; those
 	// that are "" are removed.
 	DropIns map[string]string
-	// Wanted is the target that starts it at boot.
+	// Wanted is the target that starts it at boot; "" for none.
 	Wanted unit.Name
 }
 
@@ -54,6 +54,9 @@ func Put(dir string, path []string, u Unit) (wrote []string, err error) {
 			return wrote, err
 		}
 		wrote = append(wrote, did...)
+	}
+	if u.Wanted == "" {
+		return wrote, nil
 	}
 	link := filepath.Join(dir, string(u.Wanted)+".wants", string(u.Name))
 	did, err := point(link, file)

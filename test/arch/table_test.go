@@ -93,9 +93,12 @@ var table = []row{
 
 	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity test/odd"},
 
+	{assembly, "runtime/server", "host/fault host/journal host/spool host/systemd host/unit mesh mesh/identity mesh/subject mesh/wire modules modules/systemd " +
+		"runtime/duty runtime/escalate runtime/tool seats", "mesh/seal"},
+
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
-		"mesh mesh/client mesh/identity mesh/subject mesh/wire", ""},
+		"mesh mesh/client mesh/identity mesh/subject mesh/wire runtime/escalate runtime/server seats", ""},
 	{command, "cmd/stead/contexts", "host/fault mesh/identity mesh/subject mesh/wire", ""},
 
 	{checks, "test/arch", "", ""},
@@ -123,8 +126,8 @@ type foreign struct {
 var outside = []foreign{
 	{"github.com/godbus/dbus/v5", "host/systemd host/systemd/systemdtest", ""},
 	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
-	{"github.com/coreos/go-systemd/v22/daemon", "controller host", ""},
-	{"github.com/coreos/go-systemd/v22/activation", "host", ""},
+	{"github.com/coreos/go-systemd/v22/daemon", "controller host runtime/server", ""},
+	{"github.com/coreos/go-systemd/v22/activation", "host runtime/server", ""},
 	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server mesh/trail", "controller/state"},
 	{"go.etcd.io/bbolt", "host/ledger host/spool", ""},
 	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
@@ -134,7 +137,7 @@ var outside = []foreign{
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
 	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
-	{"golang.org/x/sync", "host host/outbox host/reconcile", "*"},
+	{"golang.org/x/sync", "host host/outbox host/reconcile runtime/server", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},
 	{"github.com/rogpeppe/go-internal/diff", "host/plan", ""},

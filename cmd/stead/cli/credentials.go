@@ -61,7 +61,7 @@ func newNodeCredentials(i *issue) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "credentials of node %s are in %s\n"+
-				"next: bring the folder to the node as %s, then systemctl enable --now stead-host there\n", args[0], dir, nodeCredentials)
+				"next: bring the folder to the node as %s, then systemctl enable --now stead-host stead-runtime there\n", args[0], dir, nodeCredentials)
 			return err
 		},
 	}

@@ -131,7 +131,7 @@ func newRoot(o Options) *cobra.Command {
 	}
 	r := &reach{o: o}
 	r.flags(root.PersistentFlags())
-	root.AddCommand(newUp(o), newController(o), newHost(o), newCredentials())
+	root.AddCommand(newUp(o), newController(o), newHost(o), newRuntime(o), newEscalate(), newCredentials())
 	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newNode(r), newContext(r))
 	root.AddCommand(newCompletion(), newVersion(o))
 	complete(root, "context", r.completeContexts)

@@ -22,14 +22,21 @@ import (
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
+	"stead/runtime/escalate"
+	"stead/runtime/server"
+	"stead/seats"
 )
 
 const (
 	// nodeCredentials is where a node has its credentials.
 	nodeCredentials = "/etc/stead/credentials"
 	multiUser       = unit.Name("multi-user.target")
+	sockets         = unit.Name("sockets.target")
 	controllerUnit  = unit.Name("stead-controller.service")
 	hostUnit        = unit.Name("stead-host.service")
+	runtimeUnit     = escalate.Runtime
+	helperUnit      = unit.Name("stead-escalate.service")
+	helperSocket    = unit.Name("stead-escalate.socket")
 	// upDropIn holds what stead up was told, beside the unit of the controller.
 	upDropIn = "10-up.conf"
 	// upBound is how long a mesh of one may take to be ready.
@@ -51,11 +58,12 @@ func newUp(o Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "make this machine a mesh of one, which others can join",
-		Long: "up makes this machine a mesh of one node: it puts the units of the controller and\n" +
-			"the host on it, starts them, makes the credentials of the node, and a context for\n" +
-			"you. Done again it puts right what is missing and changes nothing else.\n\n" +
+		Long: "up makes this machine a mesh of one node: it puts the units of the controller, the\n" +
+			"host and the runtime on it, starts them, makes the credentials of the node, and a\n" +
+			"context for you. Done again it puts right what is missing and changes nothing else.\n\n" +
 			"It needs root and systemd as PID 1. To undo it: systemctl disable --now\n" +
-			"stead-host stead-controller, and delete what up says that it made.",
+			"stead-host stead-runtime stead-escalate.socket stead-controller, and delete what\n" +
+			"up says that it made, and the account stead.",
 		Example: "  stead up\n  stead up --node ws1 --host mesh.example.org",
 		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -138,7 +146,33 @@ func (u *up) run(ctx context.Context) error {
 	if err := u.unit(ctx, m, setup.Unit{Name: hostUnit, Text: with(program, host.UnitFile()), Wanted: multiUser}, fresh, "host"); err != nil {
 		return err
 	}
+	if err := u.runtime(ctx, m, program, fresh); err != nil {
+		return err
+	}
 	return u.join(ctx, mesh, urls)
+}
+
+// runtime puts and starts the runtime with its root helper, whose socket makes
+// the runtime's account.
+func (u *up) runtime(ctx context.Context, m *setup.Manager, program string, fresh bool) error {
+	path, err := m.Path(ctx)
+	if err != nil {
+		return err
+	}
+	// It is started by its socket, and by nothing at boot.
+	wrote, err := setup.Put(setup.Dir, path, setup.Unit{Name: helperUnit, Text: with(program, escalate.ServiceUnit())})
+	if err != nil {
+		return err
+	}
+	if len(wrote) > 0 {
+		if err := m.Reload(ctx); err != nil {
+			return err
+		}
+	}
+	if err := u.unit(ctx, m, setup.Unit{Name: helperSocket, Text: escalate.SocketUnit(), Wanted: sockets}, len(wrote) > 0, "helper"); err != nil {
+		return err
+	}
+	return u.unit(ctx, m, setup.Unit{Name: runtimeUnit, Text: with(program, server.UnitFile()), Wanted: multiUser}, fresh, "runtime")
 }
 
 // controller puts and starts the controller. What up was told stands in a
@@ -246,14 +280,31 @@ func (u *up) join(ctx context.Context, mesh *identity.Mesh, urls []string) error
 			return err
 		}
 		if ready {
+			if ready, err = u.held(ctx, l); err != nil {
+				return err
+			}
+		}
+		if ready {
 			return nil
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return fault.New(fault.Timeout, "wait for node", u.node, errors.New("its host does not report")).WithHint("journalctl -u stead-host -n 30")
+			return fault.New(fault.Timeout, "wait for node", u.node, errors.New("its host does not report, or its runtime claims no seat")).
+				WithHint("journalctl -u stead-host -u stead-runtime -n 30")
 		}
 	}
+}
+
+// held is whether the node can be asked for its units.
+func (u *up) held(ctx context.Context, l *link) (held bool, err error) {
+	err = l.Get(ctx, wire.GetRequest{Wire: wire.Version, Kind: wire.Holders, Nodes: []string{u.node}}, func(p wire.GetReply) error {
+		held = held || slices.ContainsFunc(p.Holders, func(h wire.Holder) bool {
+			return string(h.Node) == u.node && h.Seat == seats.NodeServiceManager && h.Module != ""
+		})
+		return nil
+	})
+	return held, err
 }
 
 // context finds the operator's context of this mesh, or makes it.

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"golang.org/x/sync/errgroup"
+
+	"stead/host/fault"
+	"stead/host/systemd"
+	"stead/host/unit"
+	"stead/runtime/escalate"
+)
+
+// Help is the root helper: it serves the socket that it was started with until
+// ctx ends, and returns nil then. Acts that were begun are finished.
+func Help(ctx context.Context, log *slog.Logger) error {
+	listener, err := inherited()
+	if err != nil {
+		return err
+	}
+	manager, err := systemd.New(systemd.Options{Scope: unit.System, Logger: log})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	helper, err := escalate.New(escalate.Options{Listener: listener, Manager: manager, Calls: escalate.CallsPath, Logger: log})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	lower, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	floor, lower := errgroup.WithContext(lower)
+	floor.Go(func() error { return manager.Run(lower) })
+	group, upper := errgroup.WithContext(ctx)
+	group.Go(func() error { return helper.Run(upper) })
+	group.Go(func() error { return watchdog(upper, asking{manager}) })
+	ready()
+	err = group.Wait()
+	stopping()
+	stop()
+	return errors.Join(ignore(err), ignore(floor.Wait()))
+}
+
+// asking is alive while the process has any use of its connection to PID 1: a
+// helper that waits for one is not mended by another one.
+type asking struct{ m *systemd.Manager }
+
+// Alive implements alive.
+func (a asking) Alive(ctx context.Context) error {
+	if !a.m.Connected() {
+		return nil
+	}
+	_, err := a.m.Version(ctx)
+	return err
+}
+
+// inherited is the socket that systemd started this process with.
+func inherited() (*net.UnixListener, error) {
+	const cure = "it is started by its socket: systemctl start stead-escalate.socket"
+	all, err := activation.Listeners()
+	if err != nil {
+		return nil, fault.New(fault.Failed, "take over the socket", "", err)
+	}
+	if len(all) == 1 {
+		if l, ok := all[0].(*net.UnixListener); ok {
+			l.SetUnlinkOnClose(false) // it is systemd's
+			return l, nil
+		}
+	}
+	return nil, fault.New(fault.Invalid, "take over the socket", "", fmt.Errorf("one listening unix socket is wanted, and %d were given", len(all))).WithHint(cure)
+}
