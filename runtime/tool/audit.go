@@ -189,7 +189,9 @@ func (a *Audit) send(ctx context.Context) {
 		if fails++; fails == 1 && ctx.Err() == nil {
 			a.o.Logger.Warn("calls are not told yet", "error", err, "retry", firstRetry)
 		}
-		a.again(ctx, fails)
+		if a.again(ctx, fails) {
+			fails = 1
+		}
 	}
 }
 
@@ -204,16 +206,19 @@ func (a *Audit) sendOne(ctx context.Context, events []wire.Event) error {
 }
 
 // again waits before the next attempt: with growing delay, or until there is a
-// new connection. A thousand nodes must not come at once.
-func (a *Audit) again(ctx context.Context, fails int) {
+// new connection, and then it is true: the delay begins anew, since controllers
+// may be a moment behind the servers. A thousand nodes must not come at once.
+func (a *Audit) again(ctx context.Context, fails int) bool {
 	d := min(firstRetry<<min(fails-1, 10), lastRetry)
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-a.o.Connected:
+		return true
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // rest waits for events, and tidies the spool when none come.

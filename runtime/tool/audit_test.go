@@ -176,6 +176,25 @@ func TestSendingIsTriedAgainWithDelayOrInANewConnection(t *testing.T) {
 	})
 }
 
+// Servers are there a moment before controllers are: what waited long must not
+// wait as long again.
+func TestANewConnectionBeginsTheDelayAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connected := make(chan struct{}, 1)
+		m, c := &memory{}, &controller{err: fault.New(fault.Unavailable, "", "", errors.New("nobody serves it"))}
+		a, stop := started(t, m, c, connected)
+		a.Record(record(1))
+		time.Sleep(10 * time.Minute)
+		connected <- struct{}{}
+		synctest.Wait()
+		c.set(nil)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"id1"}, c.ids())
+		stop()
+	})
+}
+
 func TestDiskThatTakesNothingLosesTheOldestAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c := &memory{err: errors.New("full")}, &controller{}
