@@ -11,6 +11,10 @@ import (
 	"stead/mesh/subject"
 )
 
+// serving is the operation of errors that a service answers with in place of its
+// tool.
+const serving = "call"
+
 // noAnswer is why a node is silent that was asked.
 const noAnswer = "no answer in time"
 
@@ -21,6 +25,7 @@ const together = 64
 type verbCaller interface {
 	caller
 	CallAll(ctx context.Context, subject string, payload []byte, take func(mesh.Reply) bool) error
+	Follow(ctx context.Context, subject string, o mesh.FollowOptions) error
 }
 
 // Verbs calls the verbs of seats. It may be used by any number of goroutines. A
@@ -65,34 +70,39 @@ func (s *Verbs) call(ctx context.Context, v Verb, node subject.Node, payload []b
 	to := v.On(node)
 	reply, err := s.conn.Call(ctx, to, payload)
 	if err == nil {
-		return answered(node, reply, nil)
+		return answered(v, node, reply, nil)
 	}
 	if why := unreached(v, to, err); why != "" {
 		return Answer{Node: node, Silent: why}
 	}
-	return answered(node, nil, err)
+	return answered(v, node, nil, err)
 }
 
 // unreached says why nobody answered at to; "" when somebody did, or when nobody
 // was asked. Who was not reached is told apart from who answers so by the
-// object, which is the subject: no tool knows it.
+// object, which is the subject: no tool knows it. A service that says in place of
+// its tool that the time is up has no answer either; which of the two comes is
+// chance.
 func unreached(v Verb, to string, err error) string {
 	var f *fault.Error
 	switch {
-	case !errors.As(err, &f) || f.Object != to:
+	case !errors.As(err, &f):
 		return ""
-	case f.Class == fault.Unavailable:
+	case f.Class == fault.Unavailable && f.Object == to:
 		return f.Unwrap().Error()
-	case f.Class == fault.Timeout && v.Class == subject.Write:
+	case f.Class != fault.Timeout || f.Object != to && f.Op != serving:
+		return ""
+	case v.Class == subject.Write:
 		return noAnswer + "; it may have been done"
-	case f.Class == fault.Timeout:
-		return noAnswer
 	}
-	return ""
+	return noAnswer
 }
 
 // answered is the answer of a node. One that is no JSON is an error.
-func answered(node subject.Node, reply []byte, err error) Answer {
+func answered(v Verb, node subject.Node, reply []byte, err error) Answer {
+	if why := unreached(v, "", err); why != "" {
+		return Answer{Node: node, Silent: why}
+	}
 	if err == nil && !json.Valid(reply) {
 		err = fault.New(fault.Internal, "call", string(node), errors.New("the answer is no JSON"))
 	}
@@ -150,7 +160,7 @@ func (s *Verbs) Gather(ctx context.Context, v Verb, nodes []subject.Node, argume
 	err = s.conn.CallAll(ctx, v.On(subject.All), payload, func(r mesh.Reply) bool {
 		if node := subject.Node(r.From); open[node] {
 			delete(open, node)
-			take(answered(node, r.Payload, r.Err))
+			take(answered(v, node, r.Payload, r.Err))
 		}
 		return len(open) > 0
 	})
@@ -167,4 +177,45 @@ func (s *Verbs) Gather(ctx context.Context, v Verb, nodes []subject.Node, argume
 		}
 	}
 	return nil
+}
+
+// Stream is what is followed on a node.
+type Stream struct {
+	Node subject.Node
+	// Arguments are those of the call for the stream behind cursor; "" is its
+	// beginning.
+	Arguments func(cursor string) any
+	// Take is given each chunk, one after the other. An error of it ends the stream.
+	Take func(reply json.RawMessage) error
+	// Lost is told why the stream was lost, each time that it is asked for again.
+	Lost func(error)
+}
+
+// Follow follows v on one node until the stream or ctx ends, or Take returns an
+// error. A stream that is lost is asked for again, for ever, behind the last
+// chunk that was taken. The answer has no reply: it is silent when the node was
+// not reached in the first place, and Err is why the stream ended otherwise; nil
+// at its end, and when ctx was canceled.
+func (s *Verbs) Follow(ctx context.Context, v Verb, of Stream) Answer {
+	if _, err := encode(of.Arguments("")); err != nil {
+		return Answer{Node: of.Node, Err: fault.New(fault.Internal, string(v.Name), "", err)}
+	}
+	to := v.On(of.Node)
+	err := s.conn.Follow(ctx, to, mesh.FollowOptions{
+		Patience: -1,
+		Lost:     of.Lost,
+		Request: func(cursor string) []byte {
+			// It is of the same kind as the first one, which was encoded.
+			payload, _ := encode(of.Arguments(cursor))
+			return payload
+		},
+		Take: func(c mesh.Chunk) error { return of.Take(c.Payload) },
+	})
+	switch why := unreached(v, to, err); {
+	case fault.Is(err, fault.Canceled) && ctx.Err() != nil:
+		return Answer{Node: of.Node}
+	case why != "":
+		return Answer{Node: of.Node, Silent: why}
+	}
+	return Answer{Node: of.Node, Err: err}
 }

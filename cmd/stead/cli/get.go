@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ func newGet(r *reach) *cobra.Command {
 		Short: "list what is declared, the nodes, or how everything stands",
 		Long:  "get lists what the mesh knows, one thing a line.",
 	})
-	c.AddCommand(newGetDeclarations(r), newGetNodes(r), newGetReports(r))
+	c.AddCommand(newGetDeclarations(r), newGetNodes(r), newGetReports(r), newGetSeats(r), newGetModules(r), newGetHolders(r))
 	return c
 }
 
@@ -61,20 +62,55 @@ func newGetReports(r *reach) *cobra.Command {
 	})
 }
 
+func newGetSeats(r *reach) *cobra.Command {
+	return r.getter(wire.Seats, &cobra.Command{
+		Use:   "seats [NAME]...",
+		Short: "list what nodes can be asked: seats, and their verbs",
+		Long: "seats lists the named roles of the mesh: their verbs, and on how many nodes a\n" +
+			"module holds them. -o json and yaml hold the schemas of arguments and replies.",
+		Example: "  stead get seats\n  stead get seats node-service-manager -o yaml",
+	})
+}
+
+func newGetModules(r *reach) *cobra.Command {
+	return r.getter(wire.Modules, &cobra.Command{
+		Use:   "modules [NAME]...",
+		Short: "list the modules of the mesh, and where they are",
+		Long: "modules lists what serves verbs on nodes: which capability a module requires,\n" +
+			"which seats it claims, and to how many nodes it is assigned.",
+		Example: "  stead get modules\n  stead get modules -n web1",
+	})
+}
+
+func newGetHolders(r *reach) *cobra.Command {
+	return r.getter(wire.Holders, &cobra.Command{
+		Use:   "holders [SEAT]...",
+		Short: "list which module holds which seat on which node",
+		Long: "holders lists the seats of each node, with the module whose claim to one was\n" +
+			"accepted. A seat that nobody holds there answers no call.",
+		Example: "  stead get holders\n  stead get holders node-service-manager -l role=web",
+	})
+}
+
 // getter makes c list what is of kind.
 func (r *reach) getter(kind string, c *cobra.Command) *cobra.Command {
 	o := getOptions{labels: labels{}}
 	asks(c)
 	f := c.Flags()
-	if kind != wire.Nodes {
+	if kind != wire.Nodes && kind != wire.Seats {
 		f.StringSliceVarP(&o.nodes, "node", "n", nil, "only of `NODE`; may be given again")
 		complete(c, "node", r.completeNames(wire.Nodes))
 	}
-	f.VarP(o.labels, "labels", "l", "only of nodes that carry `KEY=VALUE`; may be given again")
+	if kind != wire.Seats {
+		f.VarP(o.labels, "labels", "l", "only of nodes that carry `KEY=VALUE`; may be given again")
+	}
 	formatFlag(c, &o.output)
 	c.ValidArgsFunction = r.completeNames(kind)
-	if kind == wire.Reports {
+	switch kind {
+	case wire.Reports:
 		c.ValidArgsFunction = r.completeNames(wire.Declarations)
+	case wire.Holders:
+		c.ValidArgsFunction = r.completeNames(wire.Seats)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q := wire.GetRequest{Kind: kind, Names: args, Nodes: o.nodes, Labels: o.labels}
@@ -118,6 +154,9 @@ func (r *reach) collect(ctx context.Context, l *link, q wire.GetRequest) (wire.G
 		all.Declarations = append(all.Declarations, page.Declarations...)
 		all.Nodes = append(all.Nodes, page.Nodes...)
 		all.Reports = append(all.Reports, page.Reports...)
+		all.Seats = append(all.Seats, page.Seats...)
+		all.Modules = append(all.Modules, page.Modules...)
+		all.Holders = append(all.Holders, page.Holders...)
 		for _, name := range page.Missing {
 			if !slices.Contains(all.Missing, name) {
 				all.Missing = append(all.Missing, name)
@@ -156,7 +195,8 @@ func missing(q wire.GetRequest, reply wire.GetReply) error {
 		return nil
 	}
 	name := reply.Missing[0]
-	what := "declaration"
+	what := map[string]string{wire.Seats: "seat", wire.Holders: "seat", wire.Modules: "module"}[q.Kind]
+	what = cmp.Or(what, "declaration")
 	if slices.Contains(q.Nodes, name) && !slices.Contains(q.Names, name) {
 		what = "node"
 	}
@@ -186,6 +226,12 @@ func (r *reach) completeNames(kind string) cobra.CompletionFunc {
 			}
 			for _, n := range reply.Nodes {
 				names = append(names, n.Name)
+			}
+			for _, s := range reply.Seats {
+				names = append(names, string(s.Name))
+			}
+			for _, m := range reply.Modules {
+				names = append(names, m.Name)
 			}
 			return err
 		})

@@ -21,6 +21,12 @@ func (w screen) got(kind string, r wire.GetReply, wide bool) {
 		head, rows = w.nodes(r.Nodes, wide)
 	case wire.Reports:
 		head, rows = w.reports(r.Reports, wide)
+	case wire.Seats:
+		head, rows = w.seats(r.Seats, wide)
+	case wire.Modules:
+		head, rows = w.modules(r.Modules, wide)
+	case wire.Holders:
+		head, rows = w.holders(r.Holders)
 	}
 	if len(rows) == 0 {
 		if len(r.Missing) == 0 {

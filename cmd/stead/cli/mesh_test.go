@@ -36,24 +36,27 @@ type worldKey struct{}
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
-// meshCommand is: mesh start|stop.
+// meshCommand is: mesh start|seats|stop. With seats, those that are built in are
+// seeded.
 func meshCommand(ts *testscript.TestScript, _ bool, args []string) {
 	w := worldOf(ts)
 	switch strings.Join(args, " ") {
 	case "start":
-		w.start(ts)
+		// The revisions and events of the scripts are those of what they do.
+		w.start(ts, []seats.Seat{}, []modules.Manifest{})
+	case "seats":
+		w.start(ts, nil, nil)
 	case "stop":
 		w.stop()
 		w.stop = func() {}
 	default:
-		ts.Fatalf("mesh start|stop")
+		ts.Fatalf("mesh start|seats|stop")
 	}
 }
 
-func (w *world) start(ts *testscript.TestScript) {
+func (w *world) start(ts *testscript.TestScript, known []seats.Seat, built []modules.Manifest) {
 	o := controller.Options{Dir: w.dir, Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 256 << 20, Logger: slog.New(slog.DiscardHandler),
-		// The revisions and events of the scripts are those of what they do.
-		Seats: []seats.Seat{}, Modules: []modules.Manifest{}}
+		Seats: known, Modules: built}
 	if w.url != "" {
 		o.Listen = strings.TrimPrefix(w.url, "tls://")
 	}

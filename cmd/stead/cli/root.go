@@ -65,7 +65,7 @@ func Main(ctx context.Context, o Options) int {
 		o.Env = func(string) string { return "" }
 	}
 	root := newRoot(o)
-	root.SetArgs(joinWait(o.Args))
+	root.SetArgs(joinWait(joinBoot(o.Args)))
 	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.Err)
@@ -78,6 +78,8 @@ func Main(ctx context.Context, o Options) int {
 		return ExitNotWanted
 	case errors.Is(err, errSilent):
 		return ExitSilent
+	case errors.Is(err, errTold):
+		return ExitFailed
 	case errors.As(err, &usage):
 		complain(o.Err, usage.error, usage.hint)
 		return ExitUsage
@@ -133,6 +135,7 @@ func newRoot(o Options) *cobra.Command {
 	r.flags(root.PersistentFlags())
 	root.AddCommand(newUp(o), newController(o), newHost(o), newRuntime(o), newEscalate(), newCredentials())
 	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newNode(r), newContext(r))
+	root.AddCommand(newUnits(r), newStatus(r), newStart(r), newStop(r), newRestart(r), newEnable(r), newDisable(r), newJournal(r), newCall(r))
 	root.AddCommand(newCompletion(), newVersion(o))
 	complete(root, "context", r.completeContexts)
 	complete(root, "timeout", cobra.NoFileCompletions)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -47,7 +48,9 @@ func stead(err error) int {
 	if n, err := strconv.Atoi(os.Getenv("WIDTH")); err == nil {
 		o.Width = n
 	}
-	return cli.Main(context.Background(), o)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return cli.Main(ctx, o)
 }
 
 func becomeUser() error {
@@ -78,7 +81,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "put": put, "repeat": repeat, "hold": hold, "serve": serve,
-			"mesh": meshCommand, "mint": mint, "node": node, "mkfifo": mkfifo,
+			"mesh": meshCommand, "mint": mint, "node": node, "mkfifo": mkfifo, "runtime": runtimeOf, "await": await, "append": appendFile,
 		},
 	})
 }

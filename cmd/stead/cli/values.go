@@ -55,6 +55,24 @@ func joinWait(args []string) []string {
 	return joined
 }
 
+// joinBoot makes one argument of -b and a boot behind it, which may be left out,
+// and may begin with a minus.
+func joinBoot(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(joined, args[i:]...)
+		}
+		if flag := args[i]; (flag == "-b" || flag == "--boot") && i+1 < len(args) && bootValue.MatchString(args[i+1]) {
+			joined = append(joined, "--boot="+args[i+1])
+			i++
+			continue
+		}
+		joined = append(joined, args[i])
+	}
+	return joined
+}
+
 // logLevel is the value of a flag that says from which level on is logged.
 type logLevel slog.Level
 

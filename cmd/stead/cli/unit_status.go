@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stead/mesh/subject"
+	"stead/seats"
+)
+
+func newStatus(r *reach) *cobra.Command {
+	var a address
+	var lines int
+	var output format
+	c := asks(&cobra.Command{
+		Use:   "status UNIT...",
+		Short: "say all that is known of a unit",
+		Long: "status says how a unit stands on nodes: its state, what is declared of it, its\n" +
+			"process, its files and its last log lines. The exit code is 3 when one has\n" +
+			"failed, or is not as its declaration has it.",
+		Example: "  stead status web\n  stead status web --lines 50 -l role=web\n  stead status reload-watcher --user -n ws1",
+		Args:    someUnits,
+		RunE: func(c *cobra.Command, args []string) error {
+			q := seats.StatusArguments{Scope: a.scope()}
+			if c.Flags().Changed("lines") {
+				q.Lines = &lines
+			}
+			return r.tour(c, &a, gatherFor, func(ctx context.Context, t *tour) error {
+				s := statusTeller{w: r.o.screen(c.OutOrStdout()), format: output, grid: gridOf(t.nodes)}
+				return s.tour(ctx, t, q, args)
+			})
+		},
+	})
+	a.whereFlags(r, c)
+	c.Flags().IntVar(&lines, "lines", 10, "with the last `N` log lines, 0 to 1000")
+	a.scopeFlags(c)
+	formatFlag(c, &output)
+	complete(c, "lines", cobra.NoFileCompletions)
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	return c
+}
+
+// someUnits wants one unit or more.
+func someUnits(_ *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return fmt.Errorf("UNIT is missing")
+	}
+	return nil
+}
+
+// statusTeller writes how units stand, as the answers come.
+type statusTeller struct {
+	w      screen
+	format format
+	grid   grid
+	told   bool // something was written
+	bad    bool // a unit is not as it is wanted
+}
+
+func (s *statusTeller) tour(ctx context.Context, t *tour, q seats.StatusArguments, units []string) error {
+	v := manager(subject.Read, seats.Status)
+	for _, unit := range units {
+		q.Unit = unit
+		err := t.ask(ctx, v, q, func(node subject.Node, text json.RawMessage) error {
+			reply, err := read[seats.StatusReply](t, v, node, text)
+			if err != nil {
+				return err
+			}
+			if err := t.keep(node, reply); err != nil {
+				return err
+			}
+			return s.tell(node, reply)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.format.coded() {
+		if err := t.coded(s.w, s.format); err != nil {
+			return err
+		}
+	}
+	return t.end(s.bad)
+}
+
+// tell writes the units of one answer, each in a paragraph, or as a line.
+func (s *statusTeller) tell(node subject.Node, reply seats.StatusReply) error {
+	for _, u := range reply.Units {
+		s.bad = s.bad || unwanted(u)
+	}
+	if s.format.coded() {
+		return nil
+	}
+	return flush(s.w, func(w screen) {
+		if s.format == "wide" {
+			s.grid.write(w, statusHead(), w.statusRows(node, reply.Units))
+			return
+		}
+		for _, u := range reply.Units {
+			if s.told {
+				fmt.Fprintln(w)
+			}
+			s.told = true
+			w.unitStatus(node, u)
+		}
+		for _, b := range reply.Unreadable {
+			fmt.Fprintf(w, "  %s scope of %s is not read: %s\n", b.Scope, node, b.Reason)
+		}
+	})
+}
+
+// unwanted reports whether a unit failed, or is not as its declaration has it.
+func unwanted(u seats.UnitStatus) bool {
+	up := u.Active == "active" || u.Active == "activating" || u.Active == "reloading" || u.Active == "refreshing"
+	if u.Active == "failed" {
+		return true
+	}
+	if d := u.DeclaredBy; d != nil {
+		return (d.Ensure == "running" || d.Ensure == "restarted") && !up || d.Ensure == "stopped" && up
+	}
+	return false
+}
+
+func statusHead() []string {
+	return []string{"NODE", "SCOPE", "UNIT", "LOAD", "STATE", "SINCE", "RESULT", "ENABLED", "PID", "TASKS", "MEMORY", "CPU", "RESTARTS", "DECLARED BY"}
+}
+
+func (w screen) statusRows(node subject.Node, units []seats.UnitStatus) [][]string {
+	rows := make([][]string, 0, len(units))
+	for _, u := range units {
+		by, since := "", ""
+		if u.DeclaredBy != nil {
+			by = u.DeclaredBy.Name
+		}
+		if u.Since != nil {
+			since = w.ago(*u.Since)
+		}
+		rows = append(rows, []string{string(node), u.Scope, u.ID, dash(u.Load), dash(stateOf(u.Active, u.Sub)), dash(since), dash(u.Result), dash(u.Enablement),
+			figure(u.MainPID), figure(u.Tasks), dash(memory(u.Memory)), dash(cpu(u.CPU)), figure(u.Restarts), dash(by)})
+	}
+	return rows
+}
+
+func figure[T any](n *T) string {
+	if n == nil {
+		return dash("")
+	}
+	return fmt.Sprint(*n)
+}
+
+// memory writes bytes as people do.
+func memory(n *uint64) string {
+	if n == nil {
+		return ""
+	}
+	size, units := float64(*n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for size >= 1024 && len(units) > 1 {
+		size, units = size/1024, units[1:]
+	}
+	if units[0] == "B" {
+		return fmt.Sprintf("%d B", *n)
+	}
+	return fmt.Sprintf("%.1f %s", size, units[0])
+}
+
+// cpu writes nanoseconds of processor time.
+func cpu(n *uint64) string {
+	if n == nil {
+		return ""
+	}
+	d := time.Duration(min(*n, 1<<62))
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return took(d)
+}
+
+// unitStatus is all that is known of a unit.
+func (w screen) unitStatus(node subject.Node, u seats.UnitStatus) {
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "  %-9s %s\n", label, text)
+		}
+	}
+	head := "● " + u.ID
+	if u.Description != "" && u.Description != u.ID {
+		head += "   " + u.Description
+	}
+	fmt.Fprintf(w, "%s\n  %s, %s scope\n", head, node, u.Scope)
+	line("state", w.stateLine(u))
+	line("load", loadLine(u))
+	line("declared", declaredLine(u.DeclaredBy))
+	line("enabled", enabledLine(u))
+	line("result", resultLine(u))
+	line("job", u.Job)
+	line("process", processLine(u))
+	line("unmet", strings.Join(u.Unmet, ", "))
+	line("started", prefixed("by ", strings.Join(u.TriggeredBy, ", ")))
+	line("starts", strings.Join(u.Triggers, ", "))
+	if files := known(append([]string{u.Fragment}, u.DropIns...)...); files[0] != dash("") {
+		for i, f := range files {
+			fmt.Fprintf(w, "  %-9s %s\n", []string{"files", ""}[min(i, 1)], f)
+		}
+	}
+	if u.NeedReload {
+		line("reload", "files changed since systemd read them")
+	}
+	line("documents", strings.Join(u.Documents, " "))
+	list(w, "last lines", u.Lines)
+	line("no lines", u.LinesError)
+}
+
+func (w screen) stateLine(u seats.UnitStatus) string {
+	text := stateOf(u.Active, u.Sub)
+	if u.Since != nil {
+		text += " since " + w.when(*u.Since) + ", " + w.ago(*u.Since)
+	}
+	return text
+}
+
+// loadLine says why a unit is not loaded.
+func loadLine(u seats.UnitStatus) string {
+	if u.Load == "loaded" && u.LoadError == "" {
+		return ""
+	}
+	return strings.Join(known(u.Load, u.LoadError), ": ")
+}
+
+func declaredLine(d *seats.DeclaredBy) string {
+	if d == nil {
+		return "not by the mesh"
+	}
+	wants := []string{d.Ensure}
+	if d.Enabled != nil {
+		wants = append(wants, map[bool]string{true: "enabled", false: "disabled"}[*d.Enabled])
+	}
+	text := fmt.Sprintf("%s, generation %d", d.Name, d.Generation)
+	if all := known(wants...); all[0] != dash("") {
+		text += ": " + strings.Join(all, ", ")
+	}
+	return text
+}
+
+func enabledLine(u seats.UnitStatus) string {
+	if u.Enablement == "" {
+		return ""
+	}
+	if u.Preset == "" {
+		return u.Enablement
+	}
+	return fmt.Sprintf("%s (preset: %s)", u.Enablement, u.Preset)
+}
+
+// resultLine says how the unit ended last, when that was no good end.
+func resultLine(u seats.UnitStatus) string {
+	if u.Result == "" || u.Result == "success" {
+		return ""
+	}
+	if u.ExitStatus == nil {
+		return u.Result
+	}
+	return fmt.Sprintf("%s (%s, status %d)", u.Result, u.ExitCode, *u.ExitStatus)
+}
+
+func processLine(u seats.UnitStatus) string {
+	var parts []string
+	if u.MainPID != nil && *u.MainPID != 0 {
+		parts = append(parts, fmt.Sprint(*u.MainPID))
+	}
+	if u.Tasks != nil && *u.Tasks > 0 {
+		parts = append(parts, count(int(min(*u.Tasks, 1<<31)), "task"))
+	}
+	if text := memory(u.Memory); text != "" {
+		parts = append(parts, text)
+	}
+	if text := cpu(u.CPU); text != "" {
+		parts = append(parts, text+" CPU")
+	}
+	if u.Restarts != nil && *u.Restarts > 0 {
+		parts = append(parts, count(int(*u.Restarts), "restart"))
+	}
+	return strings.Join(parts, ", ")
+}
