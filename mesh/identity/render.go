@@ -124,6 +124,7 @@ func (m *Mesh) services(c *jwt.AccountClaims, t Table, own Account) error {
 			if s.Many {
 				e.ResponseType = jwt.ResponseTypeStream
 			}
+			e.ResponseThreshold = s.Within
 			c.Exports.Add(e)
 		}
 		for _, to := range s.To {

@@ -72,18 +72,24 @@ type ServiceRow struct {
 	Subject string
 	From    Account
 	To      []Account
-	// Many allows more than one answer, each at most two minutes after the one
-	// before. Otherwise the first answer is the only one.
+	// Many allows more than one answer, each at most Within after the one before.
+	// Otherwise the first answer is the only one.
 	Many bool
+	// Within is how long the server keeps the way back; 0 is two minutes. It keeps
+	// it for as long after the last of many answers too.
+	Within time.Duration
 }
 
 const (
 	// answerFor is how long a node may go on answering one request. Who follows
 	// a journal for longer asks again, from where it was.
 	answerFor = time.Hour
-	maxUsers  = 16384
-	maxInbox  = 512  // subscriptions of a connection that only hears answers: one for each call under way
-	maxServe  = 1024 // of one that serves
+	// actFor is how long the way back of an act is kept: it may wait ten minutes for
+	// a job, and its answer is the first thing that comes.
+	actFor   = 11 * time.Minute
+	maxUsers = 16384
+	maxInbox = 512  // subscriptions of a connection that only hears answers: one for each call under way
+	maxServe = 1024 // of one that serves
 	// MaxPayload is the largest message of the mesh, in bytes.
 	MaxPayload = 1 << 20
 )
@@ -170,19 +176,19 @@ func serviceRows() []ServiceRow {
 	var rows []ServiceRow
 	for _, t := range []subject.Topic{subject.Sync, subject.Body, subject.Report, subject.Profile, subject.Event,
 		subject.Tools, subject.Claim} {
-		rows = append(rows, ServiceRow{subject.TopicPattern(subject.Any, t), CTL, []Account{HOST}, false})
+		rows = append(rows, ServiceRow{Subject: subject.TopicPattern(subject.Any, t), From: CTL, To: []Account{HOST}})
 	}
 	for _, t := range subject.NodeTopics() {
-		rows = append(rows, ServiceRow{subject.TopicPattern(subject.Any, t), TOOL, []Account{CTL}, t == subject.Plan})
+		rows = append(rows, ServiceRow{Subject: subject.TopicPattern(subject.Any, t), From: TOOL, To: []Account{CTL}, Many: t == subject.Plan})
 	}
 	rows = append(rows,
-		ServiceRow{subject.OperationPattern(subject.Read), CTL, []Account{OPS, VIEW}, true},
-		ServiceRow{subject.OperationPattern(subject.Write), CTL, []Account{OPS}, true},
-		ServiceRow{subject.VerbPattern(subject.Read, subject.Any, subject.Any), TOOL, []Account{OPS, VIEW}, true},
-		ServiceRow{subject.VerbPattern(subject.Write, subject.Any, subject.Any), TOOL, []Account{OPS}, true},
+		ServiceRow{subject.OperationPattern(subject.Read), CTL, []Account{OPS, VIEW}, true, 0},
+		ServiceRow{subject.OperationPattern(subject.Write), CTL, []Account{OPS}, true, 0},
+		ServiceRow{subject.VerbPattern(subject.Read, subject.Any, subject.Any), TOOL, []Account{OPS, VIEW}, true, 0},
+		ServiceRow{subject.VerbPattern(subject.Write, subject.Any, subject.Any), TOOL, []Account{OPS}, true, actFor},
 	)
 	for _, s := range subject.Discovery() {
-		rows = append(rows, ServiceRow{s, TOOL, []Account{OPS}, true})
+		rows = append(rows, ServiceRow{s, TOOL, []Account{OPS}, true, 0})
 	}
 	return rows
 }

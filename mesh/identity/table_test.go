@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"stead/host/fault"
 	"stead/mesh/identity"
+	"stead/mesh/subject"
 )
 
 // TestNobodyAsksWhereSomebodyIsAsked is the rule behind the accounts: where an
@@ -35,6 +37,19 @@ func TestServicesHaveAWildcard(t *testing.T) {
 		require.True(t, strings.Contains(s.Subject, "*") || slices.Equal(s.To, []identity.Account{identity.OPS}),
 			"%s passes to %v without a wildcard", s.Subject, s.To)
 	}
+}
+
+// TestAnActMayTakeTenMinutes: the server forgets the way back of an answer that
+// does not come in time, two minutes when nothing is said.
+func TestAnActMayTakeTenMinutes(t *testing.T) {
+	for _, s := range identity.Permissions().Services {
+		if s.Subject == subject.VerbPattern(subject.Write, subject.Any, subject.Any) {
+			require.Greater(t, s.Within, 10*time.Minute+5*time.Second)
+			require.Less(t, s.Within, time.Hour, "the way back is kept for as long behind the answer too")
+			return
+		}
+	}
+	t.Fatal("nobody acts")
 }
 
 func TestOnlyControllersHaveJetStream(t *testing.T) {
