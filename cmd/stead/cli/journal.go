@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -215,55 +214,4 @@ func (t *tour) follow(ctx context.Context, p *entryPrinter, q seats.JournalArgum
 		}
 		return nil
 	})
-}
-
-// streams follows v on every node at once, and hands chunks to take one after the
-// other. A node that is not there, or whose stream ends, holds up no other one.
-func (t *tour) streams(ctx context.Context, v client.Verb, arguments func(cursor string) any, take func(subject.Node, json.RawMessage) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var one sync.Mutex // of output, log and what t keeps
-	var all sync.WaitGroup
-	for _, node := range t.nodes {
-		all.Go(func() {
-			a := t.verbs.Follow(ctx, v, client.Stream{Node: node, Arguments: arguments,
-				Take: func(text json.RawMessage) error {
-					one.Lock()
-					defer one.Unlock()
-					err := take(node, text)
-					if err != nil {
-						stop(err)
-					}
-					return err
-				},
-				Lost: func(err error) {
-					one.Lock()
-					defer one.Unlock()
-					warn(t.log, []string{fmt.Sprintf("%s on %s was lost (%v); asking on", v.Name, node, rootCause(err))})
-				}})
-			one.Lock()
-			defer one.Unlock()
-			if ctx.Err() != nil {
-				return
-			}
-			if a.Silent != "" {
-				fmt.Fprintf(t.log, "warning: %s on %s: %s\n", v.Name, node, a.Silent)
-			}
-			// It has no reply to be taken.
-			_ = t.note(v, a, func(subject.Node, json.RawMessage) error { return nil })
-		})
-	}
-	all.Wait()
-	switch cause := context.Cause(ctx); {
-	case cause == nil, errors.Is(cause, context.Canceled):
-	default:
-		return cause
-	}
-	switch {
-	case t.told:
-		return errTold
-	case len(t.silent) > 0:
-		return errSilent
-	}
-	return nil
 }
