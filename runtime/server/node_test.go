@@ -29,7 +29,11 @@ func TestSeatServesAfterUpOnARealMachine(t *testing.T) {
 	if os.Getenv(insideEnv) == "" {
 		n := lab.Start(t, lab.Options{Hostname: "ws1"})
 		n.InstallStead(t)
-		n.RunTest(t, "/proc/self/exe", "-test.run", "^"+t.Name()+"$")
+		self := "/proc/self/exe"
+		if os.Getenv(lab.RootEnv) != "" {
+			self = lab.BuildTest(t, ".")
+		}
+		n.RunTest(t, self, "-test.run", "^"+t.Name()+"$")
 		return
 	}
 	run := here(t)
