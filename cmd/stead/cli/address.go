@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,10 @@ import (
 	"stead/mesh/subject"
 	"stead/mesh/wire"
 )
+
+// strangersFor is how long is waited for a controller that knows the names of
+// nodes, once one did not answer.
+const strangersFor = 2 * time.Second
 
 // address is which nodes a command asks, and in which scope.
 type address struct {
@@ -65,6 +71,18 @@ func (a *address) scope() string {
 // bare reports whether nothing says which nodes.
 func (a *address) bare() bool { return !a.all && len(a.nodes) == 0 && len(a.labels) == 0 }
 
+// named are the nodes that a names and nothing else picks from: they can be asked
+// while no controller answers. Whether there are such nodes is not known.
+func (a *address) named() []subject.Node {
+	var nodes []subject.Node
+	for _, name := range a.nodes {
+		if n := subject.Node(name); len(a.labels) == 0 && !slices.Contains(nodes, n) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // find asks the mesh which nodes a means: without a word the only one that there
 // is.
 func (a *address) find(ctx context.Context, r *reach, l *link) ([]subject.Node, error) {
@@ -93,6 +111,19 @@ func (a *address) find(ctx context.Context, r *reach, l *link) ([]subject.Node, 
 		return nil, usageError{fmt.Errorf("the mesh has %d nodes, and none is named", len(nodes)), "-n NODE, -l KEY=VALUE or --all; the nodes are " + some(names)}
 	}
 	return nodes, nil
+}
+
+// strangers is the error of a name that no node has. Where no controller says so
+// soon, there is none.
+func (a *address) strangers(ctx context.Context, r *reach, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, strangersFor)
+	defer cancel()
+	q := wire.GetRequest{Kind: wire.Nodes, Nodes: a.nodes}
+	reply, err := r.collect(ctx, l, q)
+	if err != nil || len(reply.Missing) == 0 {
+		return nil
+	}
+	return missing(q, reply)
 }
 
 func (a *address) String() string {

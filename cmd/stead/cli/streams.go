@@ -46,6 +46,9 @@ func (t *tour) streams(ctx context.Context, v client.Verb, arguments func(cursor
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
+	if err := t.known(ctx); err != nil {
+		return err
+	}
 	return t.streamed()
 }
 

@@ -51,7 +51,8 @@ type tour struct {
 	l       *link
 	verbs   *client.Verbs
 	nodes   []subject.Node
-	all     bool // these are all that there are
+	all     bool                        // these are all that there are
+	check   func(context.Context) error // for names that nobody knows; nil: all are known
 	limit   time.Duration
 	log     io.Writer
 	told    bool // an error was written
@@ -66,11 +67,15 @@ func (r *reach) tour(c *cobra.Command, a *address, limit time.Duration, f func(c
 		return err
 	}
 	return r.run(c.Context(), func(ctx context.Context, l *link) error {
-		nodes, err := a.find(ctx, r, l)
-		if err != nil {
-			return err
+		t := &tour{l: l, verbs: client.NewVerbs(l.conn), nodes: a.named(), all: a.all, limit: limit, log: c.ErrOrStderr()}
+		t.check = func(ctx context.Context) error { return a.strangers(ctx, r, l) }
+		if t.nodes == nil {
+			var err error
+			if t.nodes, err = a.find(ctx, r, l); err != nil {
+				return err
+			}
+			t.check = nil
 		}
-		t := &tour{l: l, verbs: client.NewVerbs(l.conn), nodes: nodes, all: a.all, limit: limit, log: c.ErrOrStderr()}
 		if c.Flags().Changed("timeout") {
 			t.limit = time.Duration(r.timeout)
 		}
@@ -87,6 +92,7 @@ func manager(class subject.Class, name subject.Verb) client.Verb {
 // went wrong is written as it comes, who is silent is kept. The error is that of
 // the connection, or of take.
 func (t *tour) ask(ctx context.Context, v client.Verb, arguments any, take func(node subject.Node, reply json.RawMessage) error) error {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	var broken error
@@ -105,7 +111,17 @@ func (t *tour) ask(ctx context.Context, v client.Verb, arguments any, take func(
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) && broken == nil {
 		return fault.New(fault.Canceled, string(v.Name), "", errors.New("interrupted"))
 	}
-	return broken
+	return cmp.Or(broken, t.known(whole))
+}
+
+// known is the error of a node that is silent since there is none of that name.
+func (t *tour) known(ctx context.Context) error {
+	if t.check == nil || len(t.silent) == 0 {
+		return nil
+	}
+	check := t.check
+	t.check = nil
+	return check(ctx)
 }
 
 // again calls v once more on one node that answered.

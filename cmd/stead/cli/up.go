@@ -296,7 +296,8 @@ func (u *up) join(ctx context.Context, mesh *identity.Mesh, urls []string) error
 	}
 }
 
-// held is whether the node can be asked for its units.
+// held is whether the node holds its seat and answers. A call of its own is the
+// proof: between the claim and the service there is a moment.
 func (u *up) held(ctx context.Context, l *link) (held bool, err error) {
 	err = l.Get(ctx, wire.GetRequest{Wire: wire.Version, Kind: wire.Holders, Nodes: []string{u.node}}, func(p wire.GetReply) error {
 		held = held || slices.ContainsFunc(p.Holders, func(h wire.Holder) bool {
@@ -304,7 +305,15 @@ func (u *up) held(ctx context.Context, l *link) (held bool, err error) {
 		})
 		return nil
 	})
-	return held, err
+	if err != nil || !held {
+		return false, err
+	}
+	_, err = l.conn.Call(ctx, subject.ForVerb(subject.Read, subject.Node(u.node), seats.NodeServiceManager, seats.Status),
+		[]byte(`{"unit":"`+string(runtimeUnit)+`","lines":0}`))
+	if fault.Is(err, fault.Unavailable) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // context finds the operator's context of this mesh, or makes it.
