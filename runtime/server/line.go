@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"time"
 
 	"stead/mesh"
 	"stead/mesh/subject"
@@ -17,8 +18,17 @@ type line struct {
 	wakes []chan struct{}
 }
 
+// connecting is how long a question waits for a connection: that of a process
+// that has just begun is there in some ten milliseconds.
+const connecting = time.Second
+
 // Ask asks the controllers about a topic of this node.
 func (l *line) Ask(ctx context.Context, t subject.Topic, payload []byte) ([]byte, error) {
+	bound, cancel := context.WithTimeout(ctx, connecting)
+	defer cancel()
+	if err := l.conn.Wait(bound); err != nil {
+		return nil, err
+	}
 	return l.conn.Call(ctx, subject.ForNode(l.node, t), payload)
 }
 

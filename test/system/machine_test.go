@@ -82,7 +82,8 @@ func bring(t *testing.T, hostname string, networks ...*lab.Network) *machine {
 	m := &machine{Node: lab.Start(t, lab.Options{Hostname: hostname, Networks: networks}), t: t,
 		files: map[string]string{}, generations: map[string]uint64{}}
 	m.InstallStead(t)
-	for _, file := range []string{"host/" + service, "controller/" + controllerService} {
+	for _, file := range []string{"host/" + service, "controller/" + controllerService,
+		"runtime/server/stead-runtime.service", "runtime/escalate/stead-escalate.service", "runtime/escalate/stead-escalate.socket"} {
 		require.NoError(t, m.CopyIn("../../"+file, "/usr/local/lib/systemd/system/"+path.Base(file)))
 	}
 	m.Run(t, "systemctl", "daemon-reload")
