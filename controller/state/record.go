@@ -13,6 +13,7 @@ import (
 	"stead/controller/assign"
 	"stead/host/fault"
 	"stead/host/shape"
+	"stead/mesh/wire"
 )
 
 // Keys of the state bucket: the kind, a dot, and the name, in which a dot stands
@@ -94,7 +95,7 @@ func bodyOfDeclaration(d *assign.Declaration) (key string, text []byte, deleted 
 		why = "it is withdrawn and declares something"
 	case !d.Withdrawn && digestOf(d.Canonical) != d.Digest:
 		why = "its digest is another"
-	case d.UID == "" || d.Generation == 0:
+	case d.UID == "" || d.Generation == 0 && !(d.Withdrawn && d.UID == wire.AnyUID): // a name that was never declared here has no generation
 		why = "it has no uid or no generation"
 	}
 	if why != "" {
