@@ -198,10 +198,11 @@ func (w screen) event(e wire.Event, wide bool) []string {
 	return []string{w.when(e.At), text.Snip(who, 24, "…"), dash(e.Node), dash(what), e.Kind, saying(e)}
 }
 
-// saying is the sentence of an event, or what there is in its place.
+// saying is the sentence of an event behind its outcome, or what there is in its
+// place.
 func saying(e wire.Event) string {
 	if e.Text != "" {
-		return e.Text
+		return because(e.Outcome, e.Text)
 	}
 	return because(e.Outcome, e.Reason)
 }

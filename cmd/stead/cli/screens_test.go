@@ -78,7 +78,8 @@ func TestScreenOfChanges(t *testing.T) {
 func somePlans() []wire.NodePlan {
 	web := wire.Plan{Name: "web", Unit: "web.service", Scope: "system", Steps: []wire.PlanStep{
 		{Action: "write", Object: "/etc/systemd/system/web.service", Reason: "content differs",
-			Diff: []string{"- ExecStart=/usr/local/bin/web --port 80", "+ ExecStart=/usr/local/bin/web --port 8080"}},
+			Diff: []string{"--- /etc/systemd/system/web.service", "+++ /etc/systemd/system/web.service", "@@ -1,2 +1,2 @@", " [Service]",
+				"-ExecStart=/usr/local/bin/web --port 80", "+ExecStart=/usr/local/bin/web --port 8080"}},
 		{Action: "reload", Object: "system manager", Reason: "a unit file changed"},
 		{Action: "restart", Object: "web.service", Reason: "it runs the old definition"},
 	}}
@@ -155,6 +156,10 @@ func TestScreenOfProgress(t *testing.T) {
 		many = append(many, someProgress()[1])
 	}
 	golden(t, "progress-many", 100, draw(append(many, someProgress()[0])))
+	for range 30 {
+		many = append(many, someProgress()[5])
+	}
+	golden(t, "progress-many-open", 0, draw(many))
 }
 
 func someReports() []wire.NodeReport {
@@ -223,7 +228,7 @@ func TestScreenOfEvents(t *testing.T) {
 		{At: at(5 * time.Minute), Source: "controller", Who: "operator alice", Kind: "apply", Declaration: "web", Revision: 418, Text: "content, ensure"},
 		{At: at(4 * time.Minute), Source: "host", Node: "web1", Declaration: "web", Unit: "web.service", Scope: "system", Kind: "started", Text: `it was stopped; declaration "web" ensures running`},
 	}
-	second := []wire.Event{{At: at(0), Source: "host", Node: "workstation1", Unit: "a-unit-with-a-long-name.service", Kind: "outcome", Outcome: "failed", Reason: "exit status 1"}}
+	second := []wire.Event{{At: at(0), Source: "host", Node: "workstation1", Unit: "a-unit-with-a-long-name.service", Kind: "outcome", Outcome: "failed", Reason: "exited", Text: "exit status 1"}}
 	for name, wide := range map[string]format{"events": "", "events-wide": "wide"} {
 		golden(t, name, 0, func(w screen) {
 			tell := teller{w: w, format: wide}
