@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"stead/controller/admit"
 	"stead/controller/assign"
@@ -130,7 +131,15 @@ func changes(d admit.Decision) []state.Change {
 // the audit stream of what was done. Neither is waited for by the mesh.
 func (d *desk) changed(ctx context.Context, before, after *assign.State, what []wire.Change) {
 	p := d.place(after)
-	d.hint(assign.Changed(d.place(before), p), after.Revision)
+	concerned := slices.Clone(assign.Changed(d.place(before), p)) // which may be the list of all
+	kept := d.kept(p)
+	for _, c := range what {
+		if c.How == wire.Gone {
+			concerned = append(concerned, kept[c.Name]...)
+		}
+	}
+	slices.Sort(concerned)
+	d.hint(slices.Compact(concerned), after.Revision)
 	d.audit.add(ctx, auditOf(before, after, what)...)
 	d.log.Info("mesh state changed", "revision", after.Revision, "epoch", after.Epoch)
 }

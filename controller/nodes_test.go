@@ -145,7 +145,7 @@ func TestAHintGoesToTheNodesConcerned(t *testing.T) {
 	w := newWorld(t)
 	alice := w.operator("alice")
 	w.join("ws1")
-	w.join("ws2")
+	ws2 := w.join("ws2")
 	hints := make(chan string, 100)
 	var group sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,6 +170,20 @@ func TestAHintGoesToTheNodesConcerned(t *testing.T) {
 		}
 	}, patience, time.Millisecond)
 	require.Empty(t, hints)
+
+	// A node that keeps a name of an epoch before has it in no set, and waits for
+	// somebody to withdraw it.
+	var stored wire.ReportReply
+	require.NoError(t, ws2.ask(subject.Report, wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: 1, Source: wire.Source{Mesh: ws2.mesh, Kept: []string{"old"}}}, &stored))
+	reply, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
+	require.NoError(t, err)
+	require.Empty(t, reply.Problems)
+	select {
+	case got := <-hints:
+		require.Equal(t, fmt.Sprintf(`ws2{"revision":%d}`, reply.Revision), got)
+	case <-time.After(patience):
+		require.Fail(t, "the node that keeps it is not told")
+	}
 }
 
 func TestADryRunAsksTheNodes(t *testing.T) {
