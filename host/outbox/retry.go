@@ -78,7 +78,7 @@ func (l *line) delay() time.Duration {
 		return 0
 	}
 	d := min(firstRetry<<min(l.fails-1, 10), lastRetry)
-	return d/2 + rand.N(d)
+	return d/2 + rand.N(d/2)
 }
 
 // stored reports whether a message whose sending ended in err may have been
