@@ -102,7 +102,7 @@ func (r *rig) refused(code int, args []string, words ...string) {
 		require.Contains(r, out.Stderr, w, "stead %q", args)
 	}
 	require.Contains(r, out.Stderr, "error: ", "stead %q", args)
-	require.Contains(r, out.Stderr, "hint: ", "stead %q", args)
+	require.Regexp(r, `\nhint: .|\n  .*; .`, out.Stderr, "stead %q: the cure", args)
 	require.Equal(r, before, r.revision(), "stead %q changed something", args)
 }
 
