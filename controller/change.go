@@ -132,6 +132,9 @@ func changes(d admit.Decision) []state.Change {
 func (d *desk) changed(ctx context.Context, before, after *assign.State, what []wire.Change) {
 	p := d.place(after)
 	concerned := slices.Clone(assign.Changed(d.place(before), p)) // which may be the list of all
+	// Who has the same as before is to say so: what it reported until now is not
+	// known to be of this revision.
+	concerned = append(concerned, p.WrittenAfter(before.Revision)...)
 	kept := d.kept(p)
 	for _, c := range what {
 		if c.How == wire.Gone {

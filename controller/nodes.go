@@ -28,14 +28,13 @@ func (d *desk) node(p *assign.Placement, n *assign.Node) wire.Node {
 		Name: n.Name, State: d.standing(n, s), Labels: n.Labels, Account: n.Account, Linger: n.Linger,
 		Seen: d.store.Seen(n.Name), Profile: d.profile(n.Name), Revision: n.Revision, By: n.By, At: n.At,
 	}
-	set := p.Set(n.Name)
-	w.Declared = len(set)
+	w.Declared = p.Count(n.Name)
 	if s == nil {
 		return w
 	}
 	source := s.Source
 	w.Source = &source
-	for _, line := range matching(set, s) {
+	for _, line := range matching(p, n.Name, s) {
 		if w.Outcomes == nil {
 			w.Outcomes = make(map[report.Outcome]int)
 		}

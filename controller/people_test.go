@@ -269,3 +269,48 @@ func TestWhoFollowsDoesNotHoldUpTheEnd(t *testing.T) {
 	second := w.apply(alice, service("web", "all: true", "2"))
 	require.Equal(t, second.Revision, <-pages, "it goes on where it was")
 }
+
+// TestReportsOfBeforeAChangeDoNotSpeakOfIt: what was taken from a node and given
+// back is not converged because it was so before.
+func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1 := w.join("ws1")
+	label := func(value *string) uint64 {
+		r := wire.SettingsRequest{Node: "ws1", Yes: true, Labels: map[string]string{"role": "web"}}
+		if value == nil {
+			r.Labels, r.Unlabel = nil, []string{"role"}
+		}
+		reply, err := alice.Settings(w.within(patience), r)
+		require.NoError(t, err)
+		return reply.Revision
+	}
+	web := "web"
+	label(&web)
+	w.apply(alice, service("web", "labels: {role: web}", "1"))
+	ws1.sync()
+	ws1.report(1, report.Converged)
+	stands := func(least uint64) wire.ProgressOfName {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web"}, Least: least})
+		require.NoError(t, err)
+		return p.Names[0]
+	}
+	converged := func() bool { return stands(0).Outcomes[report.Converged] == 1 }
+	require.Eventually(t, converged, patience, tick)
+
+	label(nil)
+	back := label(&web)
+	require.Empty(t, stands(back).Outcomes)
+	all, _ := w.pages(alice, wire.GetRequest{Kind: wire.Declarations})
+	require.Empty(t, all.Declarations[0].Outcomes)
+	all, _ = w.pages(alice, wire.GetRequest{Kind: wire.Nodes})
+	require.Equal(t, 1, all.Nodes[0].Declared)
+	require.Empty(t, all.Nodes[0].Outcomes)
+
+	reply := ws1.sync()
+	require.True(t, reply.Same, "it never heard of the first one")
+	require.Equal(t, back, reply.Since)
+	ws1.same = reply.Since
+	ws1.report(2, report.Converged)
+	require.Eventually(t, converged, patience, tick)
+}

@@ -64,7 +64,7 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	var where []string
 	for _, node := range on {
 		line, ok := lineOf(g.summaries[node], name)
-		if !ok || !isOf(line, one) {
+		if !ok || !speaks(g.p, node, g.summaries[node], line, one) {
 			if len(w.Silent) < maxSilent && g.d.silent(g.d.store.Seen(node)) {
 				w.Silent = append(w.Silent, node)
 			}

@@ -49,7 +49,7 @@ func (d *desk) index(p *assign.Placement, node string, r wire.SyncRequest) (wire
 		return wire.SyncReply{}, err
 	}
 	if r.Mesh == st.Mesh && r.Epoch == st.Epoch && r.Digest == index.Digest() && len(index.Withdrawn) == 0 {
-		return wire.SyncReply{Same: true, Revision: st.Revision}, nil
+		return wire.SyncReply{Same: true, Revision: st.Revision, Since: p.Written(node)}, nil
 	}
 	text, err := encode(index)
 	if err != nil {

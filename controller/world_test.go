@@ -186,6 +186,7 @@ type node struct {
 	mesh string
 	held wire.Index
 	sent *wire.Signed
+	same uint64 // of the last answer that found it so
 }
 
 // join is a node that has told its profile.
@@ -264,7 +265,7 @@ func (n *node) names() []string {
 // report says how everything that the node holds stands.
 func (n *node) report(seq uint64, outcome report.Outcome) wire.ReportReply {
 	n.w.t.Helper()
-	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Source: wire.Source{Mesh: n.mesh, Epoch: n.held.Epoch, Revision: n.held.Revision}}
+	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Source: wire.Source{Mesh: n.mesh, Epoch: n.held.Epoch, Revision: n.held.Revision, Same: n.same}}
 	for _, e := range n.held.Entries {
 		b.Reports = append(b.Reports, &report.Report{
 			Name: e.Name, UID: e.UID, Generation: e.Generation, Scope: "system", Unit: "u.service", Outcome: outcome,

@@ -79,6 +79,19 @@ func TestChangedIsWhatIndexesSay(t *testing.T) {
 	}
 }
 
+func TestWrittenIsOfTheNodeAndOfWhatItHas(t *testing.T) {
+	s := stateOf(threeNodes(), declared("web", Address{Labels: labels("role", "web")}), declared("db", Address{Nodes: []string{"db1", "old"}}))
+	s.Declarations["gone"] = &Declaration{Name: "gone", Withdrawn: true, Address: Address{All: true}, Revision: 39}
+	s.Declarations["db"].Revision, s.Nodes["web2"].Revision, s.Nodes["old"].Revision = 5, 7, 8
+	p := Place(s)
+	for node, want := range map[string]uint64{"web1": 1, "web2": 7, "db1": 5, "old": 0, "nobody": 0} {
+		require.Equal(t, want, p.Written(node), node)
+	}
+	require.Equal(t, []string{"db1", "web1", "web2"}, p.WrittenAfter(0))
+	require.Equal(t, []string{"db1", "web2"}, p.WrittenAfter(4))
+	require.Empty(t, p.WrittenAfter(7))
+}
+
 func TestDiff(t *testing.T) {
 	for name, c := range map[string]struct{ before, after, gained, lost []string }{
 		"nothing":  {},

@@ -160,6 +160,37 @@ func (p *Placement) Set(node string) []*Declaration {
 	return set
 }
 
+// Written returns the last revision that wrote the record of a node or one of the
+// declarations that it has now; 0 for one that is unknown or removed.
+func (p *Placement) Written(node string) uint64 {
+	if !p.lives(node) {
+		return 0
+	}
+	last := p.state.Nodes[node].Revision
+	for _, d := range p.Set(node) {
+		last = max(last, d.Revision)
+	}
+	return last
+}
+
+// WrittenAfter returns the nodes for which Written is above revision, sorted.
+func (p *Placement) WrittenAfter(revision uint64) []string {
+	touched := map[string]bool{}
+	for _, d := range p.declared {
+		if d.Revision > revision {
+			for _, name := range p.NodesOf(d.Address) {
+				touched[name] = true
+			}
+		}
+	}
+	for _, name := range p.nodes {
+		if p.state.Nodes[name].Revision > revision {
+			touched[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(touched))
+}
+
 // Count returns how many declarations Set holds.
 func (p *Placement) Count(node string) int {
 	if !p.lives(node) {

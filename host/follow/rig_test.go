@@ -51,6 +51,7 @@ type controllers struct {
 	epoch       string
 	follows     []string
 	revision    uint64
+	written     uint64 // SyncReply.Since of every answer that it is the same
 	set         map[string]declared
 	generations map[string]uint64     // of every name that was ever declared
 	tombs       map[string]wire.Entry // by name; Generation is the revision of the tombstone
@@ -247,7 +248,7 @@ func (c *controllers) synced(r wire.SyncRequest) wire.SyncReply {
 	case r.Epoch == i.Epoch && r.Revision > c.revision && r.Proof == nil:
 		reply.Prove = true
 	case r.Mesh == i.Mesh && r.Epoch == i.Epoch && r.Digest == i.Digest() && len(i.Withdrawn) == 0:
-		reply.Same = true
+		reply.Same, reply.Since = true, c.written
 	default:
 		reply.Signed = c.sign(i)
 	}
@@ -356,6 +357,8 @@ type rig struct {
 	trust accept.Trust
 	f     *Follower
 	end   func()
+
+	handing func() // called while a set is handed on; nil for nothing
 }
 
 func newRig(t *testing.T) *rig {
@@ -379,6 +382,9 @@ func (r *rig) start() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.sets = append(r.sets, set)
+			if r.handing != nil {
+				r.handing()
+			}
 			return nil
 		}
 	}

@@ -39,6 +39,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 		if err := f.declare(ctx); err != nil {
 			return 0, err
 		}
+		f.stand(t) // now, since whoever reads the source goes by it for reports
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -61,7 +62,8 @@ func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*ac
 			return nil, err
 		}
 		if reply.Same {
-			f.tell(func(s *Source) { s.Fetching = 0 }) // of an index that was taken back
+			// Nothing is fetched of an index that was taken back.
+			f.tell(func(s *Source) { s.Fetching, s.Same = 0, reply.Since })
 			return nil, nil
 		}
 		d, err := accept.Decide(t, f.holding, *reply.Signed)
@@ -91,7 +93,6 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 	before := f.holding.Under(t)
 	f.holding = next
 	clear(f.bodies)
-	f.stand(t)
 	facts := []any{"revision", d.Index.Revision, "declarations", len(d.Index.Entries), "changed", len(change.Put), "withdrawn", d.Withdrawn}
 	if before == nil || before.Epoch != d.Index.Epoch {
 		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t))

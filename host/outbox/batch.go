@@ -105,5 +105,5 @@ func lines(all []string) []string {
 // sameSource compares what matters of where declarations come from; that it was
 // looked at again is no news.
 func sameSource(a, b wire.Source) bool {
-	return a.Mesh == b.Mesh && a.Epoch == b.Epoch && a.Revision == b.Revision && a.Trouble == b.Trouble && slices.Equal(a.Kept, b.Kept)
+	return a.Mesh == b.Mesh && a.Epoch == b.Epoch && a.Current() == b.Current() && a.Revision == b.Revision && a.Trouble == b.Trouble && slices.Equal(a.Kept, b.Kept)
 }

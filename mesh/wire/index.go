@@ -103,9 +103,13 @@ type SyncReply struct {
 	// Prove asks for the index that the host holds, which is newer than the state
 	// of the controller: with it the controller knows that its store was rolled
 	// back, and tells nobody anything any more.
-	Prove    bool    `json:"prove,omitempty"`
-	Revision uint64  `json:"revision"` // of the answering controller's copy
-	Signed   *Signed `json:"signed,omitempty"`
+	Prove    bool   `json:"prove,omitempty"`
+	Revision uint64 `json:"revision"` // of the answering controller's copy
+	// Since, with Same, is the last revision that wrote anything of what the node
+	// has, or of the node: a declaration that was taken away and given back is the
+	// same, and reports of before do not speak of it.
+	Since  uint64  `json:"since,omitempty"`
+	Signed *Signed `json:"signed,omitempty"`
 }
 
 // BodyRequest asks for canonical forms by their digests. A node gets only those
