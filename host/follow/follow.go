@@ -201,7 +201,7 @@ func token(c chan struct{}) {
 
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it is what ended
 	}
 	return fault.New(fault.ClassOf(err), "hand on declarations", "", err)
 }

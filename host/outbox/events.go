@@ -169,7 +169,7 @@ func (b *Outbox) refused(events []wire.Event, cause error) {
 		return
 	}
 	loss := wire.Event{ID: last.ID + "+", At: last.At, Source: last.Source, Node: last.Node, Kind: "lost",
-		Text: short(fmt.Sprintf("%d events were lost: a controller refused them: %v", len(events), cause), maxText)}
+		Text: short(fmt.Sprintf("%d events were lost: a controller refused them: %v", len(events), cause))}
 	if err := b.o.Spool.Put([]wire.Event{loss}, nil); err != nil {
 		b.o.Logger.Error("events cannot be kept on disk", "error", err)
 	}
