@@ -23,6 +23,9 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
 		Revision: p.state.Revision, Node: node, Entries: make([]wire.Entry, len(set)),
 		Keep: slices.Sorted(maps.Keys(p.state.UnreadableDeclarations))}
+	if len(asked.Nonce) <= wire.MaxNonce {
+		index.Nonce = asked.Nonce
+	}
 	p.withdraw(&index, asked)
 	for i, d := range set {
 		index.Entries[i] = wire.Entry{Name: d.Name, UID: d.UID, Generation: d.Generation, Digest: d.Digest, Size: len(d.Canonical)}
