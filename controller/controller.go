@@ -134,7 +134,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		<-r.ctx.Done()
 	}
 	tellStopping()
-	return r.end(err)
+	err = r.end(err)
+	if err := lend(c.o.Dir); err != nil { // systemd may have given it away meanwhile, for a try of its own
+		c.log.Warn("give folder back", "error", err)
+	}
+	return err
 }
 
 // start brings everything up, one on another.
