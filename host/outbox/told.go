@@ -12,7 +12,6 @@ import (
 	"stead/mesh/wire"
 )
 
-
 // Kinds of events besides those of a step that is named by what was done.
 const (
 	kindOutcome = "outcome"
