@@ -314,3 +314,33 @@ func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {
 	ws1.report(2, report.Converged)
 	require.Eventually(t, converged, patience, tick)
 }
+
+// TestWhatIsKeptIsGivenUpWhenANodeSaysSo: a declaration of an epoch before that
+// was withdrawn by name stands on the node until its host has heard of it.
+func TestWhatIsKeptIsGivenUpWhenANodeSaysSo(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1 := w.join("ws1")
+	ws1.sync()
+	tell := func(seq uint64, revision uint64, kept []string, reports ...*report.Report) {
+		var reply wire.ReportReply
+		require.NoError(t, ws1.ask(subject.Report, wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Reports: reports,
+			Source: wire.Source{Mesh: ws1.mesh, Epoch: ws1.held.Epoch, Revision: revision, Kept: kept}}, &reply))
+	}
+	leaving := func() int {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"old"}})
+		require.NoError(t, err)
+		return p.Names[0].Leaving
+	}
+	old := &report.Report{Name: "old", UID: "u", Generation: 1, Scope: "system", Unit: "old.service", Outcome: report.Converged, Since: time.Now(), Looked: time.Now()}
+	tell(1, ws1.held.Revision, []string{"old"}, old)
+	require.Never(t, func() bool { return leaving() > 0 }, time.Second, tick, "nobody wants it to go")
+	gone, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
+	require.NoError(t, err)
+	require.Empty(t, gone.Problems)
+	require.Equal(t, 1, leaving())
+	tell(2, gone.Revision, nil, old)
+	require.Equal(t, 1, leaving(), "it is given up, and still being given back")
+	tell(3, gone.Revision, nil)
+	require.Eventually(t, func() bool { return leaving() == 0 }, patience, tick)
+}

@@ -78,7 +78,7 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 			notable, where = append(notable, line), append(where, node)
 		}
 	}
-	w.Leaving = g.leaving(name, on)
+	w.Leaving = g.leaving(one, name, on)
 	w.Notable = g.show(name, notable, where)
 	if g.room -= size(w); g.room < 0 { // the numbers always fit
 		w.Silent, w.Notable = nil, nil
@@ -86,11 +86,14 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	return w
 }
 
-// leaving is how many nodes still report what is not addressed to them.
-func (g *gauge) leaving(name string, on []string) int {
-	n := 0
+// leaving is how many nodes still report what is not addressed to them, and are
+// to give it up: what they keep of an epoch before only when it was withdrawn.
+func (g *gauge) leaving(one *assign.Declaration, name string, on []string) int {
+	n, st := 0, g.p.State()
 	for node, s := range g.summaries {
-		if _, ok := lineOf(s, name); !ok || slices.Contains(s.Source.Kept, name) {
+		ours := s.Source.Mesh == st.Mesh && s.Source.Epoch == st.Epoch
+		line, ok := lineOf(s, name)
+		if !ok || slices.Contains(s.Source.Kept, name) && !g.p.Ends(one, line.UID, ours, s.Source.Revision) {
 			continue
 		}
 		if _, addressed := slices.BinarySearch(on, node); !addressed {
