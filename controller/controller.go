@@ -94,6 +94,9 @@ func New(o Options) (*Controller, error) {
 	if o.Listen == "" {
 		o.Listen = DefaultListen
 	}
+	if err := checkListen(o.Listen); err != nil {
+		return nil, err
+	}
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultStore
 	}

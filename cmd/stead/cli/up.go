@@ -64,6 +64,9 @@ func newUp(o Options) *cobra.Command {
 			u.print = func(what, object, how string) {
 				fmt.Fprintf(c.OutOrStdout(), "  %-12s %-28s %s\n", what, object, how)
 			}
+			if err := u.given(); err != nil {
+				return err
+			}
 			if err := u.check(); err != nil {
 				return err
 			}
@@ -81,6 +84,21 @@ func newUp(o Options) *cobra.Command {
 	f.StringVar(&u.listen, "listen", "", "listen at `HOST:PORT` (default: "+controller.DefaultListen+")")
 	f.StringSliceVar(&u.hosts, "host", nil, "be reached as `NAME`, a DNS name or address (default: the name and addresses of this machine)")
 	return c
+}
+
+// given checks what the flags say, before anything is written: a unit that holds
+// what a controller does not take would end the mesh that is there.
+func (u *up) given() error {
+	for _, f := range []struct{ flag, name string }{{"node", u.node}, {"operator", u.operator}} {
+		if err := subject.CheckLabel(f.flag, f.name); f.name != "" && err != nil {
+			return usageError{err, "stead up --" + f.flag + " NAME"}
+		}
+	}
+	o := controller.Options{Dir: controller.DefaultDir, Name: "up", Listen: u.listen, Hosts: u.hosts, Logger: slog.New(slog.DiscardHandler)}
+	if _, err := controller.New(o); err != nil {
+		return usageError{err, "stead up --listen 0.0.0.0:4222 --host mesh.example.org"}
+	}
+	return nil
 }
 
 // check finds the names, and what keeps this machine from being a mesh.
@@ -173,10 +191,9 @@ func (u *up) unit(ctx context.Context, m *setup.Manager, one setup.Unit, anew bo
 	if err != nil {
 		return err
 	}
-	if len(wrote) > 0 {
-		if err := m.Reload(ctx); err != nil {
-			return err
-		}
+	// Also when nothing was written: what somebody mended by hand is read.
+	if err := m.Reload(ctx); err != nil {
+		return err
 	}
 	if err := m.Start(ctx, one.Name, len(wrote) > 0 || anew); err != nil {
 		return err
