@@ -72,6 +72,9 @@ func (p *problem) fault() error {
 			class = fault.Unavailable
 		}
 	}
+	if p.ErrCode == incompleteBatch {
+		return fault.New(class, "", "", fmt.Errorf("the server did not store all of it, its disk may be full: %w", p))
+	}
 	return fault.New(class, "", "", p)
 }
 
