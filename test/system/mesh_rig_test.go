@@ -36,7 +36,14 @@ type rig struct {
 // startMesh boots a mesh with these nodes. It makes the test parallel.
 func startMesh(t *testing.T, nodes ...string) *rig {
 	t.Helper()
+	return startMeshWith(t, 0, nodes...)
+}
+
+// startMeshWith boots a mesh with these nodes, that so many will join later.
+func startMeshWith(t *testing.T, later int, nodes ...string) *rig {
+	t.Helper()
 	t.Parallel()
+	reserve(t, int64(1+len(nodes)+later))
 	r := &rig{T: t, net: lab.StartNetwork(t, lab.NetworkOptions{}), nodes: map[string]*machine{}}
 	r.ctl = bring(t, "ctl", r.net)
 	r.ctl.Run(t, "systemctl", "enable", "--now", controllerService)
