@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"stead/controller/admit"
 	"stead/controller/assign"
 	"stead/controller/state"
+	"stead/host/fault"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
@@ -64,6 +67,11 @@ type request struct {
 // change judges a request on the newest state, again when somebody else was
 // first, and commits what was decided.
 func (d *desk) change(ctx context.Context, caller identity.Caller, r request) (wire.ChangeReply, error) {
+	for _, name := range r.nodes {
+		if n := d.store.Now().Nodes[name]; n == nil || n.Removed {
+			return wire.ChangeReply{}, fault.New(fault.NotFound, "ask for a plan", fmt.Sprintf("%.80q", name), errors.New("this mesh knows no such node")).WithHint("stead get nodes")
+		}
+	}
 	decision, before, after, err := d.decide(ctx, caller, r)
 	if err != nil {
 		return wire.ChangeReply{}, err

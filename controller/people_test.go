@@ -313,6 +313,9 @@ func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {
 	ws1.same = reply.Since
 	ws1.report(2, report.Converged)
 	require.Eventually(t, converged, patience, tick)
+	ws1.same = back + 1
+	ws1.report(3, report.Converged)
+	require.Eventually(t, func() bool { return !converged() }, patience, tick, "the store was rolled back, and nobody proved it yet")
 }
 
 // TestWhatIsKeptIsGivenUpWhenANodeSaysSo: a declaration of an epoch before that
