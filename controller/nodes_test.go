@@ -137,7 +137,11 @@ func TestARemovedNodeIsRefusedByName(t *testing.T) {
 
 	_, err = alice.Settings(w.within(patience), wire.SettingsRequest{Node: "ws1", Add: true})
 	require.NoError(t, err)
-	ws1.sync()
+	require.True(t, ws1.sync().Profile, "what it is was forgotten with it")
+	var again wire.ProfileReply
+	require.NoError(t, ws1.ask(subject.Profile, profile(), &again))
+	require.Empty(t, again.Removed)
+	require.Eventually(t, func() bool { return !ws1.sync().Profile }, patience, tick)
 	require.Equal(t, []string{"web"}, ws1.names())
 }
 

@@ -38,7 +38,11 @@ func (d *desk) sync(ctx context.Context, caller identity.Caller, r wire.SyncRequ
 	case <-ctx.Done():
 		return wire.SyncReply{}, context.Cause(ctx)
 	}
-	return d.index(p, caller.Name, r)
+	reply, err := d.index(p, caller.Name, r)
+	if _, known := d.store.Profiles()[caller.Name]; err == nil && !known {
+		reply.Profile = true // it was removed meanwhile, or the store was lost
+	}
+	return reply, err
 }
 
 // index answers with what a node is to have.

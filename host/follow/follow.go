@@ -63,6 +63,9 @@ type Options struct {
 	// Declare takes the set in force over. It is called in the goroutine of Run, at
 	// the start and whenever the set changed; an error ends Run.
 	Declare func(ctx context.Context, set Set) error
+	// Introduce is called when controllers ask for the node's profile; nil for
+	// nobody.
+	Introduce func()
 	// Reconnected has a token whenever the connection may have come or gone; nil
 	// for never.
 	Reconnected <-chan struct{}
@@ -111,6 +114,9 @@ func New(o Options) (*Follower, error) {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 15 * time.Second
+	}
+	if o.Introduce == nil {
+		o.Introduce = func() {}
 	}
 	holding, err := accept.Open(o.Held, o.Declarations)
 	if err != nil {

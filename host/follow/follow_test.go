@@ -120,6 +120,22 @@ func TestSourceNamesWhatWasHandedOn(t *testing.T) {
 	})
 }
 
+func TestWhoIsAskedForItsProfileSendsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		sent := 0
+		r.o.Introduce = func() { sent++ }
+		r.start()
+		after(time.Second)
+		require.Zero(t, sent)
+		r.c.with(func(c *controllers) {
+			c.lie = func(_ wire.SyncRequest, reply *wire.SyncReply) { reply.Profile, c.lie = true, nil }
+		})
+		r.f.Hint(0)
+		after(time.Minute)
+		require.Equal(t, 1, sent)
+	})
+}
+
 func TestAHintIsFollowedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.start()

@@ -63,6 +63,9 @@ func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*ac
 		if err != nil {
 			return nil, err
 		}
+		if reply.Profile {
+			f.o.Introduce()
+		}
 		if reply.Same {
 			// Nothing is fetched of an index that was taken back.
 			f.tell(func(s *Source) { s.Fetching, s.Same = 0, reply.Since })

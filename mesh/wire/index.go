@@ -118,6 +118,8 @@ type SyncReply struct {
 	// same, and reports of before do not speak of it.
 	Since  uint64  `json:"since,omitempty"`
 	Signed *Signed `json:"signed,omitempty"`
+	// Profile asks for the node's profile: controllers have none of it.
+	Profile bool `json:"profile,omitempty"`
 }
 
 // BodyRequest asks for canonical forms by their digests. A node gets only those
