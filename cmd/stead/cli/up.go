@@ -134,6 +134,9 @@ func (u *up) run(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	if err := u.elsewhere(); err != nil {
+		return err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return fault.New(fault.Failed, "set up", "", err)
@@ -206,6 +209,25 @@ func (u *up) unit(ctx context.Context, m *setup.Manager, one setup.Unit, anew bo
 	return nil
 }
 
+// elsewhere returns an error when this machine is a node of another mesh, before
+// one is begun here.
+func (u *up) elsewhere() error {
+	has, err := identity.ReadCredentials(filepath.Join(nodeCredentials, string(identity.Host)+".json"))
+	if err != nil {
+		return nil // there are none, or it is said later what is the matter with them
+	}
+	mesh, err := identity.Open(controller.KeysDir(controller.DefaultDir))
+	if fault.Is(err, fault.NotFound) || err == nil && mesh.ID() != has.Mesh {
+		return ofAnother(has)
+	}
+	return nil
+}
+
+func ofAnother(has identity.Credentials) error {
+	return fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q of another mesh", has.Name)).
+		WithHint("move " + nodeCredentials + " away, when it is to leave that mesh")
+}
+
 // credentials makes those of this node, unless it has some of this mesh.
 func (u *up) credentials(mesh *identity.Mesh, urls []string) (fresh bool, err error) {
 	path := filepath.Join(nodeCredentials, string(identity.Host)+".json")
@@ -217,8 +239,7 @@ func (u *up) credentials(mesh *identity.Mesh, urls []string) (fresh bool, err er
 		return false, fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q already", has.Name)).
 			WithHint("stead up --node " + has.Name)
 	case err == nil:
-		return false, fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q of another mesh", has.Name)).
-			WithHint("move " + nodeCredentials + " away, when it is to leave that mesh")
+		return false, ofAnother(has)
 	case !fault.Is(err, fault.NotFound):
 		return false, err
 	}
