@@ -154,7 +154,7 @@ func (f *forger) hold() {
 	f.turns()
 	f.says("")
 	f.other, f.held = f.index("ws2"), read(f.t, f.index("ws1"))
-	f.until("ws1 holds it", func() bool { return f.ws1.host.Status().Source.Mesh.Revision == f.held.Revision })
+	f.held.Revision = f.ws1.host.Status().Source.Mesh.Revision // the same may have been declared since
 }
 
 // next is an index that would be right after the one that is held.
@@ -183,7 +183,7 @@ type lie struct {
 	name, says string
 	wrong      func(i wire.Index) wire.SyncReply
 	right      func(i wire.Index) wire.SyncReply
-	body       func(wire.BodyRequest) (wire.BodyReply, any)
+	body       bodies
 }
 
 func (f *forger) answers() []lie {
@@ -323,13 +323,13 @@ func (f *forger) falseBodies() []lie {
 	probe := f.canon[f.probe.Digest]
 	var pretty bytes.Buffer
 	require.NoError(f.t, json.Indent(&pretty, probe, "", " "))
-	of := func(bodies ...[]byte) func(wire.BodyRequest) (wire.BodyReply, any) {
-		return func(wire.BodyRequest) (wire.BodyReply, any) { return wire.BodyReply{Bodies: bodies}, nil }
+	of := func(all ...[]byte) bodies {
+		return func(wire.BodyRequest) (wire.BodyReply, any) { return wire.BodyReply{Bodies: all}, nil }
 	}
 	const strange = "a body that was not asked for"
 	lies := []struct {
 		name, says string
-		body       func(wire.BodyRequest) (wire.BodyReply, any)
+		body       bodies
 	}{
 		{"the body of another declaration", strange, of(f.canon[f.held.Entries[0].Digest])},
 		{"another declaration under the same name", strange, of(bytes.Replace(probe, []byte("sleep 7"), []byte("sleep 8"), 1))},

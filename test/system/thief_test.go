@@ -3,7 +3,9 @@ package system
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"stead/host/report"
 	"stead/mesh/client"
 	"stead/mesh/identity"
 	"stead/mesh/meshtest"
@@ -37,18 +40,22 @@ type siege struct {
 	js   jetstream.JetStream
 	ears []*nats.Subscription
 
-	mu    sync.Mutex                                   // guards what follows
-	asked map[string]int                               // questions of hosts for their index, by node
-	sync  func(wire.SyncRequest) wire.SyncReply        // the thief's answer; nil: it lets others answer
-	body  func(wire.BodyRequest) (wire.BodyReply, any) // a second value that is not nil is the answer
+	mu    sync.Mutex                            // guards what follows
+	asked map[string]int                        // questions of hosts for their index, by node
+	sync  func(wire.SyncRequest) wire.SyncReply // the thief's answer; nil: it lets others answer
+	body  bodies
+	turn  map[string]bodies // that go with the index that a node was given last
 }
+
+// bodies answers for bodies; a second value that is not nil is the answer.
+type bodies func(wire.BodyRequest) (wire.BodyReply, any)
 
 // besiege starts a mesh with these nodes, each of which the mesh knows.
 func besiege(t *testing.T, nodes ...string) *siege {
 	t.Helper()
 	m := meshtest.New(t)
 	url := "tls://" + m.Link.Address()
-	s := &siege{server: m, asked: map[string]int{}, simulation: &simulation{
+	s := &siege{server: m, asked: map[string]int{}, turn: map[string]bodies{}, simulation: &simulation{
 		t: t, dir: t.TempDir(), mesh: filepath.Dir(m.Store), keys: m.Keys, log: &lines{}, urls: []string{url}, servers: []string{url},
 	}}
 	s.showLog()
@@ -105,12 +112,14 @@ func (s *siege) deafen() {
 
 // hear counts what hosts ask, and answers for the thief.
 func (s *siege) hear(m *nats.Msg) {
-	s.mu.Lock()
-	sync, body := s.sync, s.body
 	a, err := subject.Parse(m.Subject)
+	node := string(a.Node)
+	s.mu.Lock()
 	if err == nil && a.Topic == subject.Sync {
-		s.asked[string(a.Node)]++
+		s.asked[node]++
+		s.turn[node] = s.body
 	}
+	sync, body := s.sync, s.turn[node]
 	s.mu.Unlock()
 	var reply any
 	switch {
@@ -140,7 +149,7 @@ func (s *siege) hear(m *nats.Msg) {
 }
 
 // answer makes the thief answer in the controllers' place.
-func (s *siege) answer(sync func(wire.SyncRequest) wire.SyncReply, body func(wire.BodyRequest) (wire.BodyReply, any)) {
+func (s *siege) answer(sync func(wire.SyncRequest) wire.SyncReply, body bodies) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sync, s.body = sync, body
@@ -154,13 +163,32 @@ func (s *siege) turns(hosts ...*simulated) {
 		hosts = s.hosts
 	}
 	for range 2 {
-		before := s.questions()
-		s.hint(0, hosts...)
-		s.until("the hosts ask", func() bool {
-			now := s.questions()
-			return !slices.ContainsFunc(hosts, func(n *simulated) bool { return now[n.name] == before[n.name] })
-		})
+		s.ask(hosts...)
 	}
+}
+
+// ask has hosts ask once.
+func (s *siege) ask(hosts ...*simulated) {
+	s.t.Helper()
+	before := s.questions()
+	s.hint(0, hosts...)
+	s.until("the hosts ask", func() bool {
+		now := s.questions()
+		return !slices.ContainsFunc(hosts, func(n *simulated) bool { return now[n.name] == before[n.name] })
+	})
+}
+
+// well has every host ask and take over what it is told by a controller.
+func (s *siege) well() {
+	s.t.Helper()
+	from := time.Now()
+	s.hint(0, s.hosts...)
+	s.until("the hosts are told what is declared", func() bool {
+		return !slices.ContainsFunc(s.hosts, func(n *simulated) bool {
+			src := n.host.Status().Source
+			return src.Trouble != "" || src.Accepted.Before(from)
+		})
+	})
 }
 
 func (s *siege) questions() map[string]int {
@@ -182,12 +210,16 @@ func (s *siege) hint(revision uint64, hosts ...*simulated) {
 	require.NoError(s.t, s.nc.Flush())
 }
 
-func (s *siege) until(what string, is func() bool) {
+// until waits until is holds; last is what was seen last.
+func (s *siege) until(what string, is func() bool, last ...*string) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			for _, n := range s.hosts {
 				s.t.Logf("%s: %+v", n.name, n.host.Status().Source)
+			}
+			for _, text := range last {
+				what += ": " + *text
 			}
 			require.FailNow(s.t, what+": did not come about")
 		}
@@ -217,10 +249,16 @@ func (n *simulated) picture() string {
 		fmt.Fprintln(&b, line)
 	}
 	require.NoError(n.s.t, filepath.WalkDir(n.etc(), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+			return nil // it was on its way
+		}
+		if err != nil {
 			return err
 		}
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		fmt.Fprintf(&b, "%s:\n%s", path, text)
 		return err
 	}))
@@ -234,7 +272,8 @@ func (s *siege) pictures() (all []string) {
 	return all
 }
 
-// runs waits until a node runs exactly these services of sleeping.
+// runs waits until a node runs exactly these services of sleeping as they are
+// declared, and there is nothing left to do.
 func (s *siege) runs(n *simulated, names ...string) {
 	s.t.Helper()
 	slices.Sort(names)
@@ -242,9 +281,10 @@ func (s *siege) runs(n *simulated, names ...string) {
 	s.until(fmt.Sprintf("%s runs %v", n.name, names), func() bool {
 		got = got[:0]
 		for _, r := range n.host.Status().Reports {
-			if r.State.Active == "active" {
-				got = append(got, r.Name)
+			if r.Outcome != report.Converged {
+				return false
 			}
+			got = append(got, r.Name)
 		}
 		slices.Sort(got)
 		return slices.Equal(got, names)
