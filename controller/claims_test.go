@@ -123,7 +123,8 @@ func TestAViewerReadsNoContentByAnyOperation(t *testing.T) {
 	w.apply(alice, service("web", "all: true", "1 "+secret))
 	ws1.sync()
 	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: 1, Source: wire.Source{Mesh: ws1.mesh, Epoch: ws1.held.Epoch, Revision: ws1.held.Revision}, Reports: []*report.Report{{
-		Name: "web", UID: ws1.held.Entries[0].UID, Generation: 1, Outcome: report.Failed, Lines: []string{"the password is " + secret}}}}
+		Name: "web", UID: ws1.held.Entries[0].UID, Generation: 1, Outcome: report.Failed, Lines: []string{"the password is " + secret},
+		Warnings: []string{"/etc/systemd/system/web.service:3: Invalid syntax, ignoring: \"PASSWORD is " + secret, "and another"}}}}
 	require.NoError(t, ws1.ask(subject.Report, b, &wire.ReportReply{}))
 	require.NoError(t, ws1.ask(subject.Event, wire.EventBatch{Wire: wire.Version, Events: []wire.Event{{ID: "1", Kind: "started", Declaration: "web"}}}, &wire.EventReply{}))
 	conns := map[identity.Role]*mesh.Conn{identity.Viewer: w.connect(identity.Viewer, "vera"), identity.Operator: w.connect(identity.Operator, "bob")}
@@ -154,6 +155,7 @@ func TestAViewerReadsNoContentByAnyOperation(t *testing.T) {
 			}
 		}
 	}
+	require.Contains(t, read(identity.Viewer, wire.Get, `{"wire":1,"kind":"reports"}`), "operators read: 2")
 	t.Logf("a viewer asks in %d ways and reads nothing; an operator reads it in %d of them", tries, found)
 	require.Equal(t, 10, found)
 }
