@@ -233,12 +233,17 @@ func matching(p *assign.Placement, node string, s *state.Summary) []state.Line {
 // speaks reports whether a line of a node's summary is of a declaration as it
 // stands for that node: of its generation, and told when the node had heard of the
 // last change of it or of the node's record. Before that it may have been taken
-// away meanwhile, and given back. What speaks of a revision that is yet to come is
-// of a state that was lost, in which the same generation was something else.
+// away meanwhile, and given back.
 func speaks(p *assign.Placement, node string, s *state.Summary, l state.Line, d *assign.Declaration) bool {
 	st := p.State()
 	n := st.Nodes[node]
 	return l.Name == d.Name && l.UID == d.UID && l.Generation == d.Generation &&
-		n != nil && s.Source.Mesh == st.Mesh && s.Source.Epoch == st.Epoch &&
-		s.Source.Current() >= max(d.Revision, n.Revision) && s.Source.Current() <= st.Revision
+		n != nil && current(st, s.Source, max(d.Revision, n.Revision))
+}
+
+// current reports whether what travels with s speaks of st as it is since a
+// revision. What speaks of a revision that is yet to come is of a state that was
+// lost, in which the same was something else.
+func current(st *assign.State, s wire.Source, since uint64) bool {
+	return s.Mesh == st.Mesh && s.Epoch == st.Epoch && s.Current() >= since && s.Current() <= st.Revision
 }

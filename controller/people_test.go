@@ -270,6 +270,59 @@ func TestWhoFollowsDoesNotHoldUpTheEnd(t *testing.T) {
 	require.Equal(t, second.Revision, <-pages, "it goes on where it was")
 }
 
+// TestAWithdrawalIsDoneWhenItsNodesSaySo: that a node reports nothing of what was
+// taken from it may be because it is about to start it.
+func TestAWithdrawalIsDoneWhenItsNodesSaySo(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1, ws2, ws3 := w.join("ws1"), w.join("ws2"), w.join("ws3")
+	_, err := alice.Settings(w.within(patience), wire.SettingsRequest{Node: "never", Add: true})
+	require.NoError(t, err)
+	leaving := func(least uint64) int {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web"}, Least: least})
+		require.NoError(t, err)
+		require.Empty(t, p.Names[0].Silent)
+		return p.Names[0].Leaving
+	}
+	comes := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return leaving(0) == n }, patience, tick)
+	}
+	say := func(n *node, seq uint64) {
+		t.Helper()
+		if reply := n.sync(); reply.Same {
+			n.same = reply.Since
+		}
+		n.report(seq, report.Converged)
+	}
+	say(ws1, 1)
+
+	// Moved at once: ws2 and ws3 may have it, or get it, as long as they say nothing.
+	w.apply(alice, service("web", "nodes: [never, ws1, ws2, ws3]", "1"))
+	require.Equal(t, 2, leaving(w.apply(alice, service("web", "nodes: [ws1]", "1")).Revision))
+	say(ws2, 1)
+	comes(1)
+	say(ws3, 1)
+	comes(0)
+
+	// Withdrawn before ws1 heard of anything: what it holds is the same as before.
+	gone, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"web"}, Force: true})
+	require.NoError(t, err)
+	require.Equal(t, 3, leaving(gone.Revision), "it was theirs until a moment ago")
+	require.True(t, ws1.sync().Same)
+	for i, n := range []*node{ws1, ws2, ws3} {
+		say(n, 2)
+		comes(2 - i)
+	}
+	require.Equal(t, gone.Revision, ws1.same)
+
+	// Declared anew elsewhere.
+	again := w.apply(alice, service("web", "nodes: [ws2]", "1"))
+	require.Equal(t, 1, leaving(again.Revision))
+	say(ws1, 3)
+	comes(0)
+}
+
 // TestReportsOfBeforeAChangeDoNotSpeakOfIt: what was taken from a node and given
 // back is not converged because it was so before.
 func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {

@@ -59,6 +59,9 @@ func (j *judge) declare(doc *shape.Located) *change {
 	default:
 		c.how, is.UID, is.Generation = wire.Edited, was.UID, was.Generation+1
 	}
+	if c.was != nil && is != was && !c.was.Address.Same(is.Address) {
+		is.Former = c.was.Address
+	}
 	c.is = is
 	j.sizes(c)
 	return c

@@ -15,6 +15,7 @@ type Placement struct {
 	labelled []*group
 	selector map[string]*group // by labelsKey
 	named    map[string][]int  // node → positions of those that name it
+	former   *former
 }
 
 // group is the declarations of one selection by labels.
@@ -26,7 +27,7 @@ type group struct {
 
 // Place works out who has what in s.
 func Place(s *State) *Placement {
-	p := &Placement{state: s, selector: map[string]*group{}, named: map[string][]int{}}
+	p := &Placement{state: s, selector: map[string]*group{}, named: map[string][]int{}, former: newFormer(s)}
 	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
 		if p.lives(name) {
 			p.nodes = append(p.nodes, name)
@@ -160,13 +161,15 @@ func (p *Placement) Set(node string) []*Declaration {
 	return set
 }
 
-// Written returns the last revision that wrote the record of a node or one of the
-// declarations that it has now; 0 for one that is unknown or removed.
+// Written returns the last revision that wrote the record of a node, or one of the
+// declarations that it has now or had before that; 0 for one that is unknown or
+// removed.
 func (p *Placement) Written(node string) uint64 {
 	if !p.lives(node) {
 		return 0
 	}
-	last := p.state.Nodes[node].Revision
+	n := p.state.Nodes[node]
+	last := max(n.Revision, p.former.of(n))
 	for _, d := range p.Set(node) {
 		last = max(last, d.Revision)
 	}
@@ -176,10 +179,13 @@ func (p *Placement) Written(node string) uint64 {
 // WrittenAfter returns the nodes for which Written is above revision, sorted.
 func (p *Placement) WrittenAfter(revision uint64) []string {
 	touched := map[string]bool{}
-	for _, d := range p.declared {
-		if d.Revision > revision {
-			for _, name := range p.NodesOf(d.Address) {
-				touched[name] = true
+	for name, d := range p.state.Declarations {
+		if _, unreadable := p.state.UnreadableDeclarations[name]; unreadable || d.Revision <= revision {
+			continue
+		}
+		for _, a := range append(d.Past(), d.Address) {
+			for _, node := range p.NodesOf(a) {
+				touched[node] = true
 			}
 		}
 	}

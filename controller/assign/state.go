@@ -42,11 +42,14 @@ type Declaration struct {
 	Digest     string // of Canonical
 	Canonical  []byte
 	Service    *shape.Service // read from Canonical, with addressing; nil when Withdrawn
-	Address    Address
-	Withdrawn  bool
-	By         string // who changed it last: "operator alice"
-	At         time.Time
-	Revision   uint64 // of the value
+	Address    Address        // of a tombstone: that of what was withdrawn
+	// Former is the addressing before the last change, when that changed it: until
+	// the nodes of it say that they heard of the change, they may have this.
+	Former    Address
+	Withdrawn bool
+	By        string // who changed it last: "operator alice"
+	At        time.Time
+	Revision  uint64 // of the value
 }
 
 // Node is one node that the mesh knows.
@@ -68,6 +71,9 @@ type Address struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	All    bool              `json:"all,omitempty"`
 }
+
+// None reports whether a addresses nobody, since nothing of it is set.
+func (a Address) None() bool { return !a.All && len(a.Nodes) == 0 && len(a.Labels) == 0 }
 
 // Holds reports whether n is addressed.
 func (a Address) Holds(n *Node) bool {

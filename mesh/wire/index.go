@@ -114,7 +114,7 @@ type SyncReply struct {
 	Prove    bool   `json:"prove,omitempty"`
 	Revision uint64 `json:"revision"` // of the answering controller's copy
 	// Since, with Same, is the last revision that wrote anything of what the node
-	// has, or of the node: a declaration that was taken away and given back is the
+	// has or had before that, or of the node: a declaration that was taken away and given back is the
 	// same, and reports of before do not speak of it.
 	Since  uint64  `json:"since,omitempty"`
 	Signed *Signed `json:"signed,omitempty"`

@@ -250,7 +250,8 @@ type ProgressReply struct {
 
 // ProgressOfName is how far one declaration has come. Nodes is how many it is
 // addressed to; those without a report of this generation are Nodes less the sum
-// of Outcomes. Leaving is how many still report it and are not addressed.
+// of Outcomes. Leaving is how many are not addressed and report it still, or had
+// it before its last change and did not say yet that they heard of that.
 type ProgressOfName struct {
 	Name       string                 `json:"name"`
 	Generation uint64                 `json:"generation"` // 0: not declared any more
