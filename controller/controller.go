@@ -63,6 +63,7 @@ type Options struct {
 	MaxStore   int64  // default DefaultStore
 	Version    string // of stead
 	Logger     *slog.Logger
+	Clock      func() time.Time // default time.Now
 }
 
 // Controller is one controller. Make it with New and run it once.
@@ -99,6 +100,9 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultStore
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	if o.Version == "" {
 		o.Version = "0.0.0"
@@ -166,7 +170,7 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 		return err
 	}
 	r.begin("mesh state", store.Run)
-	d := newDesk(means{r.ctx, keys, conn, store, audit, c.log})
+	d := newDesk(means{r.ctx, keys, conn, store, audit, c.log, c.o.Clock})
 	r.begin("audit", func(ctx context.Context) error { return d.audit.run(ctx, store.Now()) })
 	for _, of := range []struct {
 		what string
@@ -219,7 +223,7 @@ const openPause = time.Second
 func (c *Controller) openOnce(ctx context.Context, keys *identity.Mesh, conn *mesh.Conn) (*state.Store, *trail.Trail, error) {
 	store, err := state.Open(ctx, state.Options{
 		Conn: conn, Mesh: keys.ID(), Key: keys.DeclarationKey(), Marker: filepath.Join(c.o.Dir, markerFile),
-		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log,
+		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log, Clock: c.o.Clock,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -24,6 +24,7 @@ type means struct {
 	store *state.Store
 	trail *trail.Trail
 	log   *slog.Logger
+	clock func() time.Time
 }
 
 // desk answers calls: it has all that handlers work with, and nothing of its own
@@ -54,7 +55,7 @@ const (
 
 func newDesk(m means) *desk {
 	d := &desk{
-		means: m, now: func() time.Time { return time.Now().UTC() }, audit: newAudit(m.trail, m.log),
+		means: m, now: func() time.Time { return m.clock().UTC() }, audit: newAudit(m.trail, m.log),
 		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(m.log),
 		large: make(chan struct{}, largeTogether), indexing: make(chan struct{}, nodesTogether),
 	}

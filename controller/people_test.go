@@ -323,6 +323,42 @@ func TestAWithdrawalIsDoneWhenItsNodesSaySo(t *testing.T) {
 	comes(0)
 }
 
+// TestTheLastWordOfASilentNodeIsNotHowItStands: nobody knows that of a node of
+// which nothing is heard.
+func TestTheLastWordOfASilentNodeIsNotHowItStands(t *testing.T) {
+	w := newWorld(t)
+	later := w.later()
+	alice := w.operator("alice")
+	ws1, ws2 := w.join("ws1"), w.join("ws2")
+	w.apply(alice, service("web", "all: true", "1")+"---\n"+service("db", "nodes: [ws2]", "1"))
+	for _, n := range []*node{ws1, ws2} {
+		n.sync()
+		n.report(1, report.Converged)
+	}
+	var now []wire.ProgressOfName
+	stands := func() bool {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web", "db"}})
+		require.NoError(t, err)
+		now = p.Names
+		return now[0].Outcomes[report.Converged] == 2
+	}
+	require.Eventually(t, stands, patience, tick)
+	require.Empty(t, now[0].Silent)
+
+	later(3 * time.Minute)
+	ws1.sync()
+	stands()
+	require.Equal(t, map[report.Outcome]int{report.Converged: 1}, now[0].Outcomes)
+	require.Equal(t, []string{"ws2"}, now[0].Silent)
+	_, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"db"}, Force: true})
+	require.NoError(t, err)
+	stands()
+	require.Equal(t, wire.ProgressOfName{Name: "db", Leaving: 1, Silent: []string{"ws2"}}, now[1])
+
+	ws2.sync()
+	require.True(t, stands(), "it is there again, and reports nothing since nothing changed")
+}
+
 // TestReportsOfBeforeAChangeDoNotSpeakOfIt: what was taken from a node and given
 // back is not converged because it was so before.
 func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {

@@ -64,8 +64,8 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	var where []string
 	for _, node := range on {
 		line, ok := lineOf(g.summaries[node], name)
-		if !ok || !speaks(g.p, node, g.summaries[node], line, one) {
-			g.silent(&w, node)
+		// Of a node of which nothing is heard nobody knows how it stands now.
+		if g.silent(&w, node) || !ok || !speaks(g.p, node, g.summaries[node], line, one) {
 			continue
 		}
 		if w.Outcomes == nil {
@@ -126,11 +126,13 @@ func (g *gauge) heard(node string, one *assign.Declaration) bool {
 	return current(g.p.State(), s.Source, one.Revision)
 }
 
-// silent names a node when nothing is heard of it.
-func (g *gauge) silent(w *wire.ProgressOfName, node string) {
-	if len(w.Silent) < maxSilent && g.d.silent(g.d.store.Seen(node)) {
+// silent reports whether nothing is heard of a node, and names it then.
+func (g *gauge) silent(w *wire.ProgressOfName, node string) bool {
+	silent := g.d.silent(g.d.store.Seen(node))
+	if silent && len(w.Silent) < maxSilent {
 		w.Silent = append(w.Silent, node)
 	}
+	return silent
 }
 
 // rank orders outcomes by how much they want a person.

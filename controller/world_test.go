@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,17 @@ func (w *world) try(change ...func(*controller.Options)) error {
 		require.NoError(w.t, err)
 	}
 	return nil
+}
+
+// later starts the controller anew with a clock that the function puts forward.
+func (w *world) later() func(time.Duration) {
+	w.t.Helper()
+	var ahead atomic.Int64
+	w.end()
+	w.start(func(o *controller.Options) {
+		o.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	return func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
 // end stops the controller; a second time does nothing.

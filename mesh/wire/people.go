@@ -249,8 +249,8 @@ type ProgressReply struct {
 }
 
 // ProgressOfName is how far one declaration has come. Nodes is how many it is
-// addressed to; those without a report of this generation are Nodes less the sum
-// of Outcomes. Leaving is how many are not addressed and report it still, or had
+// addressed to; those that are silent, or without a report of this generation, are
+// Nodes less the sum of Outcomes. Leaving is how many are not addressed and report it still, or had
 // it before its last change and did not say yet that they heard of that.
 type ProgressOfName struct {
 	Name       string                 `json:"name"`
@@ -258,7 +258,7 @@ type ProgressOfName struct {
 	Nodes      int                    `json:"nodes"`
 	Outcomes   map[report.Outcome]int `json:"outcomes,omitempty"`
 	Leaving    int                    `json:"leaving,omitempty"`
-	Silent     []string               `json:"silent,omitempty"`  // nodes without that report and not heard of; at most 20
+	Silent     []string               `json:"silent,omitempty"`  // nodes of either kind that are not heard of; at most 20
 	Notable    []NodeReport           `json:"notable,omitempty"` // failed and refused first, then waiting and contested; at most 5
 }
 
