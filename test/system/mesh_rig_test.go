@@ -151,7 +151,7 @@ func (r *rig) revision() uint64 {
 func (r *rig) events(args ...string) []wire.Event {
 	r.Helper()
 	var all []wire.Event
-	out := r.done(append([]string{"events", "--last", "10000", "-o", "json"}, args...)...)
+	out := r.done(append([]string{"events", "--since", "1h", "-o", "json"}, args...)...)
 	require.NoError(r, json.Unmarshal([]byte(out), &all), out)
 	return all
 }
