@@ -122,6 +122,8 @@ func (d *desk) standing(n *assign.Node, s *state.Summary) string {
 		return wire.Unknown
 	case d.silent(seen):
 		return wire.Silent
+	case d.store.Double(n.Name) != nil:
+		return wire.Double
 	case s != nil && s.Source.Trouble != "":
 		return wire.Refusing
 	}

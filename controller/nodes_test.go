@@ -18,6 +18,7 @@ import (
 	"stead/host/fault"
 	"stead/host/report"
 	"stead/mesh"
+	"stead/mesh/client"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
@@ -256,4 +257,72 @@ func TestManyNewNodesTakeFewCommits(t *testing.T) {
 	all, _ := w.pages(w.operator("alice"), wire.GetRequest{Kind: wire.Nodes})
 	require.Len(t, all.Nodes, n)
 	require.Less(t, strings.Count(w.log.String(), "mesh state changed"), n/3)
+}
+
+// TestTwoMachinesWithOneNodesCredentialsAreSeen: a copied disk, or a folder of
+// credentials that was brought to two machines.
+func TestTwoMachinesWithOneNodesCredentialsAreSeen(t *testing.T) {
+	w := newWorld(t)
+	later := w.later()
+	alice := w.operator("alice")
+	now := func() wire.Node {
+		t.Helper()
+		all, _ := w.pages(alice, wire.GetRequest{Kind: wire.Nodes, Nodes: []string{"ws1"}})
+		return all.Nodes[0]
+	}
+	ws1 := w.join("ws1")
+	asked := func(host, machine, boot string) bool {
+		t.Helper()
+		r := ws1.request()
+		r.Machine, r.Boot = machine, boot
+		var reply wire.SyncReply
+		require.NoError(t, ws1.ask(subject.Sync, r, &reply))
+		if reply.Profile {
+			p := profile()
+			p.Host, p.Machine, p.Boot = host, machine, boot
+			require.NoError(t, ws1.ask(subject.Profile, p, &wire.ProfileReply{}))
+		}
+		return reply.Profile
+	}
+	require.False(t, asked("old", "m", "b"))
+	require.True(t, asked("old", "m", "b2"), "it was started anew")
+	require.True(t, asked("new", "n", "b3"), "and reinstalled")
+	require.Eventually(t, func() bool { return !asked("new", "n", "b3") }, patience, tick)
+	require.Equal(t, wire.Ready, now().State)
+	later(time.Hour)
+	asked("old", "m", "b2") // it is taken out of its box again, long after
+	require.Empty(t, now().Trouble)
+
+	// A copied disk, machine-id and all: two boots of it, one after the other.
+	asked("old", "m", "b4")
+	asked("old", "m", "b2")
+	require.Eventually(t, func() bool { return now().State == wire.Double }, patience, tick)
+	asked("copy", "m", "b4")
+	require.Eventually(t, func() bool {
+		return strings.Contains(now().Trouble, "copy (machine m, boot b4) and old (machine m, boot b2)")
+	}, patience, tick)
+	require.Contains(t, now().Trouble, "stead credentials node NAME")
+	w.wantDoubles(alice, 1)
+
+	later(6 * time.Minute) // one of them has others now
+	ws1.sync()
+	require.Eventually(t, func() bool { return now().Trouble == "" && now().State == wire.Ready }, patience, tick)
+}
+
+// wantDoubles waits for that many events of it.
+func (w *world) wantDoubles(c *client.Client, want int) {
+	w.t.Helper()
+	n := 0
+	require.Eventually(w.t, func() bool {
+		page, err := c.Events(w.within(patience), wire.EventsRequest{Node: "ws1", Last: 100})
+		require.NoError(w.t, err)
+		n = 0
+		for _, e := range page.Events {
+			if e.Kind == "double" {
+				n++
+				require.Contains(w.t, e.Text, "two machines")
+			}
+		}
+		return n == want
+	}, patience, tick)
 }

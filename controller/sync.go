@@ -39,9 +39,10 @@ func (d *desk) sync(ctx context.Context, caller identity.Caller, r wire.SyncRequ
 		return wire.SyncReply{}, context.Cause(ctx)
 	}
 	reply, err := d.index(p, caller.Name, r)
-	if _, known := d.store.Profiles()[caller.Name]; err == nil && !known {
-		reply.Profile = true // it was removed meanwhile, or the store was lost
-	}
+	// It was removed meanwhile, the store was lost, or another machine uses the
+	// credentials too.
+	profile, known := d.store.Profiles()[caller.Name]
+	reply.Profile = err == nil && (!known || r.Machine+r.Boot != "" && (r.Machine != profile.Machine || r.Boot != profile.Boot))
 	return reply, err
 }
 

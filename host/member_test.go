@@ -49,6 +49,9 @@ func TestANodeTakesWhatItsMeshDeclaresAndTellsHowItStands(t *testing.T) {
 		[]any{p.Version, p.OS, p.Kernel, p.Boot, p.Capabilities, p.Vocabulary})
 	require.NotContains(t, p.Machine, "5eed", "a machine-id is nobody else's business")
 	require.Len(t, p.Machine, 32)
+	require.Equal(t, hostname(), p.Host)
+	asked := get(w, func() wire.SyncRequest { return w.asked })
+	require.Equal(t, []string{p.Machine, p.Boot}, []string{asked.Machine, asked.Boot})
 
 	w.declare()
 	w.eventually(func() bool { return w.active("web.service") == unit.Inactive }, "what was withdrawn runs")

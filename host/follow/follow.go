@@ -66,6 +66,9 @@ type Options struct {
 	// Introduce is called when controllers ask for the node's profile; nil for
 	// nobody.
 	Introduce func()
+	// Machine says which machine this is, and which boot of it, as profiles do; nil
+	// for nothing.
+	Machine func() (id, boot string)
 	// Reconnected has a token whenever the connection may have come or gone; nil
 	// for never.
 	Reconnected <-chan struct{}

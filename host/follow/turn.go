@@ -120,6 +120,9 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 func (f *Follower) sync(ctx context.Context, t accept.Trust, least uint64, nonce string) (wire.SyncReply, error) {
 	request := f.holding.Request(t)
 	request.Least, request.Nonce, request.Trouble = least, nonce, f.Source().Trouble
+	if f.o.Machine != nil {
+		request.Machine, request.Boot = f.o.Machine()
+	}
 	var reply wire.SyncReply
 	err := f.ask(ctx, subject.Sync, request, &reply)
 	if err == nil && reply.Prove {

@@ -101,6 +101,10 @@ type SyncRequest struct {
 	KeptUIDs []string `json:"kept_uids,omitempty"`
 	// Trouble says why the last index was not accepted; "" when it was.
 	Trouble string `json:"trouble,omitempty"`
+	// Machine and Boot are those of the profile: who has another one of this node is
+	// asked for its own.
+	Machine string `json:"machine,omitempty"`
+	Boot    string `json:"boot,omitempty"`
 	// Proof is the signed index that is held, when the answer before asked for it.
 	Proof *Signed `json:"proof,omitempty"`
 }
@@ -118,7 +122,8 @@ type SyncReply struct {
 	// same, and reports of before do not speak of it.
 	Since  uint64  `json:"since,omitempty"`
 	Signed *Signed `json:"signed,omitempty"`
-	// Profile asks for the node's profile: controllers have none of it.
+	// Profile asks for the node's profile: controllers have none of it, or that of
+	// another machine or boot.
 	Profile bool `json:"profile,omitempty"`
 }
 

@@ -16,6 +16,7 @@ type Profile struct {
 	Kernel  string    `json:"kernel,omitempty"`
 	Machine string    `json:"machine,omitempty"` // machine-id, hashed with the mesh: tells two machines with one name apart
 	Boot    string    `json:"boot,omitempty"`    // boot id
+	Host    string    `json:"host,omitempty"`    // the name that the machine gives itself
 	Started time.Time `json:"started"`           // of the host process
 	// Wires are the versions of the messages that the host reads.
 	Wires []int `json:"wires"`
@@ -98,7 +99,7 @@ type Event struct {
 	Node   string `json:"node,omitempty"`
 	Who    string `json:"who,omitempty"` // the person whose doing it was: "operator alice"
 	// Kind is what happened: apply, withdraw, node, started, stopped, restarted,
-	// written, removed, reload, outcome, sync, lost.
+	// written, removed, reload, outcome, sync, lost, double.
 	Kind        string `json:"kind"`
 	Declaration string `json:"declaration,omitempty"`
 	Unit        string `json:"unit,omitempty"`

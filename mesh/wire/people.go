@@ -207,6 +207,7 @@ const (
 	Ready    = "ready"
 	Silent   = "silent"   // nothing was heard of it for two minutes
 	Refusing = "refusing" // it does not accept what controllers tell it; Source.Trouble says why
+	Double   = "double"   // two machines go by its credentials; Trouble says which
 	Unknown  = "new"      // it is known and was never heard of
 	Removed  = "removed"
 )
@@ -219,6 +220,7 @@ type Node struct {
 	Account  string                 `json:"account,omitempty"`
 	Linger   string                 `json:"linger,omitempty"`
 	Seen     time.Time              `json:"seen,omitzero"`
+	Trouble  string                 `json:"trouble,omitempty"` // what controllers find wrong with it, and the cure
 	Profile  *Profile               `json:"profile,omitempty"`
 	Source   *Source                `json:"source,omitempty"`
 	Declared int                    `json:"declared"`

@@ -196,6 +196,7 @@ func someNodes() []wire.Node {
 			Source: &wire.Source{Revision: 300, Trouble: "the index is of another epoch", Kept: []string{"older", "oldest"}}},
 		{Name: "ws9", State: wire.Silent, Seen: at(4 * time.Minute), Profile: &wire.Profile{Systemd: "systemd 247"}},
 		{Name: "new", State: wire.Unknown},
+		{Name: "twin", State: wire.Double, Trouble: "two machines use its credentials: a and b", Seen: at(time.Second)},
 	}
 }
 
@@ -205,6 +206,7 @@ func TestScreenOfNodes(t *testing.T) {
 	golden(t, "nodes-wide", 0, func(w screen) { w.got(wire.Nodes, r, true) })
 	golden(t, "node", 0, func(w screen) { w.describeNode(r.Nodes[0], someReports()[:1]) })
 	golden(t, "node-in-trouble", 100, func(w screen) { w.describeNode(r.Nodes[1], someReports()[1:2]) })
+	golden(t, "node-double", 0, func(w screen) { w.describeNode(r.Nodes[4], nil) })
 	golden(t, "node-new", 0, func(w screen) { w.describeNode(r.Nodes[3], nil) })
 }
 
