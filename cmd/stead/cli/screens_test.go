@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host"
 	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
@@ -208,6 +209,23 @@ func TestScreenOfNodes(t *testing.T) {
 	golden(t, "node-in-trouble", 100, func(w screen) { w.describeNode(r.Nodes[1], someReports()[1:2]) })
 	golden(t, "node-double", 0, func(w screen) { w.describeNode(r.Nodes[4], nil) })
 	golden(t, "node-new", 0, func(w screen) { w.describeNode(r.Nodes[3], nil) })
+}
+
+// What is in force is not said to be nothing: a host that starts keeps what an
+// earlier one accepted, before it accepts anything itself.
+func TestScreenOfWhatIsInForce(t *testing.T) {
+	w := screen{now: at(0)}
+	mesh := &host.Membership{Mesh: "m"}
+	for want, s := range map[string]host.Source{
+		"what was accepted before this host started":                   {Folder: "/f"},
+		"what is kept of before: no reading was accepted yet":          {Folder: "/f", Kept: []string{"web"}},
+		"what is kept of before: nothing of the mesh was accepted yet": {Mesh: mesh, Kept: []string{"web"}},
+		"what was accepted at " + w.when(at(time.Hour)):                {Mesh: mesh, Accepted: at(time.Hour)},
+	} {
+		require.Equal(t, want, w.inForce(s, true))
+	}
+	require.Equal(t, "nothing: no reading was accepted yet", w.inForce(host.Source{Folder: "/f"}, false))
+	require.Equal(t, "nothing: nothing of the mesh was accepted yet", w.inForce(host.Source{Mesh: mesh}, false))
 }
 
 func TestScreenOfDeclarations(t *testing.T) {
