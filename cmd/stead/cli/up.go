@@ -214,7 +214,7 @@ func (u *up) unit(ctx context.Context, m *setup.Manager, one setup.Unit, anew bo
 func (u *up) elsewhere() error {
 	has, err := identity.ReadCredentials(filepath.Join(nodeCredentials, string(identity.Host)+".json"))
 	if err != nil {
-		return nil // there are none, or it is said later what is the matter with them
+		return nil //nolint:nilerr // there are none, or it is said later what is the matter with them
 	}
 	mesh, err := identity.Open(controller.KeysDir(controller.DefaultDir))
 	if fault.Is(err, fault.NotFound) || err == nil && mesh.ID() != has.Mesh {
