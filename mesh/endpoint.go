@@ -157,7 +157,7 @@ func (e *endpoint) work(j *job) {
 	stop := context.AfterFunc(ctx, func() { e.answer(j, nil, e.late(ctx)) })
 	defer stop()
 	start := time.Now()
-	payload, err := e.call(ctx, j.r)
+	payload, err := e.call(ctx, j)
 	e.count(func(c *counts) { c.spent += time.Since(start) })
 	var known *fault.Error
 	if err != nil && ctx.Err() != nil && !errors.As(err, &known) {
@@ -184,13 +184,19 @@ func (e *endpoint) patience(m *nats.Msg) time.Duration {
 }
 
 // call runs the handler. A panic is an error of class internal.
-func (e *endpoint) call(ctx context.Context, r Request) (payload []byte, err error) {
+func (e *endpoint) call(ctx context.Context, j *job) (payload []byte, err error) {
+	r := j.r
 	defer func() {
 		if p := recover(); p != nil {
 			e.s.o.Logger.Error("handler panicked", "endpoint", e.Name, "subject", r.Subject, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			payload, err = nil, fault.New(fault.Internal, "call", e.Name, errors.New("the handler panicked"))
 		}
 	}()
+	if e.Signed {
+		if err := e.s.signed(j.m, r.Caller); err != nil {
+			return nil, err
+		}
+	}
 	return e.Handler(ctx, r)
 }
 

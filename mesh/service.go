@@ -38,6 +38,9 @@ type Endpoint struct {
 	Queue    string
 	Accounts []identity.Account // whose calls are answered; all others are dropped
 	Handler  Handler
+	// Signed answers only calls that the caller signed, which operators do. Without
+	// it who calls is the word of whoever owns the NATS servers.
+	Signed bool
 
 	Timeout    time.Duration // of one call, waiting included; 0 is 10 s. A caller with less patience has less
 	Together   int           // calls that run at one time; 0 is 16
@@ -69,6 +72,7 @@ type Service struct {
 	ends    []*endpoint
 	ready   chan struct{}
 	once    sync.Once
+	nonces  nonces
 }
 
 // NewService checks the options and starts nothing.
