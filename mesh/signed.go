@@ -60,7 +60,7 @@ func (s *Service) signed(m *nats.Msg, caller identity.Caller) error {
 		return fault.New(fault.Denied, "signature of the call", "", fmt.Errorf("%s %s signed it, and %s %s sent it", by.Role, by.Name, caller.Role, caller.Name))
 	}
 	// What was answered before the service began nobody here remembers.
-	if by.At.Before(s.started.Truncate(time.Millisecond)) {
+	if by.At.Before(s.started) {
 		return fault.New(fault.Unavailable, "signature of the call", "",
 			fmt.Errorf("it was signed at %s, before this service began: call again", by.At.UTC().Format(time.RFC3339)))
 	}

@@ -23,7 +23,7 @@ import (
 // the caller's own.
 const (
 	signerHeader    = "Stead-Signer" // the caller's JWT, which the mesh signed
-	timeHeader      = "Stead-Time"   // of the caller's clock, in milliseconds since 1970
+	timeHeader      = "Stead-Time"   // of the caller's clock, in nanoseconds since 1970
 	nonceHeader     = "Stead-Nonce"
 	signatureHeader = "Stead-Signature"
 )
@@ -50,7 +50,7 @@ func (c Credentials) Sign(m *nats.Msg, now time.Time) error {
 		return fault.New(fault.Invalid, "sign call", c.Name, err)
 	}
 	defer pair.Wipe()
-	at, nonce := strconv.FormatInt(now.UnixMilli(), 10), rand.Text()
+	at, nonce := strconv.FormatInt(now.UnixNano(), 10), rand.Text()
 	signature, err := pair.Sign(c.signed(m, at, nonce))
 	if err != nil {
 		return fault.New(fault.Invalid, "sign call", c.Name, err)
@@ -102,11 +102,11 @@ func (c Credentials) Signer(m *nats.Msg, now time.Time) (Signed, error) {
 	if err := key.Verify(c.signed(m, at, nonce), signature); err != nil {
 		return refuse(fmt.Errorf("it is not that of %s %s", role, claims.Name))
 	}
-	ms, err := strconv.ParseInt(at, 10, 64)
+	ns, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
 		return refuse(err)
 	}
-	s := Signed{Caller: Caller{Account: account, Role: role, Name: claims.Name, User: claims.Subject}, At: time.UnixMilli(ms), Nonce: nonce}
+	s := Signed{Caller: Caller{Account: account, Role: role, Name: claims.Name, User: claims.Subject}, At: time.Unix(0, ns), Nonce: nonce}
 	if d := now.Sub(s.At); d > SignedFor || d < -SignedFor {
 		return Signed{}, fault.New(fault.Denied, "signature of the call", "",
 			fmt.Errorf("it was signed at %s, and it is %s: more than %s apart", s.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), SignedFor)).

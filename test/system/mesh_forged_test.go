@@ -38,6 +38,8 @@ func TestForgedAnswersChangeNothing(t *testing.T) {
 		wrong++
 	}
 
+	f.plans()
+	require.Equal(t, before, f.pictures(), "a dry run is an answer and nothing else")
 	f.comesLate(before)
 	wrong++
 
@@ -79,6 +81,17 @@ func asked(i wire.Index, say func(wire.Index) wire.SyncReply) func(wire.SyncRequ
 		now.Nonce = q.Nonce
 		return say(now)
 	}
+}
+
+// plans asks a host what it would do, as whoever has a user of the controllers can.
+func (f *forger) plans() {
+	f.t.Helper()
+	q, err := json.Marshal(wire.PlanRequest{Wire: wire.Version, Withdrawn: []string{"web", "db"},
+		Declarations: []wire.Declared{{UID: f.probe.UID, Generation: f.probe.Generation, Canonical: f.canon[f.probe.Digest]}}})
+	require.NoError(f.t, err)
+	m, err := f.nc.RequestWithContext(f.within(patience), "node.v1.ws1.plan", q)
+	require.NoError(f.t, err)
+	require.Contains(f.t, string(m.Data), "start")
 }
 
 // comesLate starts a node that holds nothing yet, and hands it an index that was

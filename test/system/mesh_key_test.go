@@ -23,8 +23,10 @@ func TestWithTheKeyOfTheMeshWhatIsPlantedActs(t *testing.T) {
 	acts := p.keyed()
 	for i, c := range acts {
 		c.do()
-		p.hint(0, p.hosts...)
-		p.until(c.name, c.done)
+		p.until(c.name, func() bool {
+			p.ask(p.hosts...) // no controller made it, so none tells of it
+			return c.done()
+		})
 		require.Empty(t, p.trouble(), c.name)
 		if i == len(acts)/2 { // what was planted so is read again at a start
 			p.deafen()
