@@ -2,12 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,6 +106,20 @@ func dialHost(listen string) string {
 
 // dnsName is a name that a certificate can be for.
 var dnsName = regexp.MustCompile(`^([a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?$`)
+
+// checkListen returns an error when listen is no address to listen on: whoever
+// writes it into a unit wants to know before.
+func checkListen(listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || host != "" && net.ParseIP(host) == nil && !dnsName.MatchString(host) {
+		return fault.New(fault.Invalid, "listen", fmt.Sprintf("%q", listen), errors.New("must be HOST:PORT, with a port from 0 to 65535")).
+			WithHint("such as " + DefaultListen)
+	}
+	return nil
+}
 
 // hosts are the names under which the server is reached, without double ones, in
 // their order: those that are given, or all that this machine has.

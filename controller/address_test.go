@@ -55,10 +55,13 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, DefaultListen, c.o.Listen)
 	require.NotEqual(t, "mesh", c.o.Dir)
-	for _, listen := range []string{"nonsense", "127.0.0.1:99999"} {
-		c, err := New(Options{Dir: t.TempDir(), Logger: log, Listen: listen})
-		require.NoError(t, err)
-		require.True(t, fault.Is(c.Run(t.Context()), fault.Invalid), listen)
+	for _, listen := range []string{"nonsense", "127.0.0.1:99999", "127.0.0.1:nats", "0.0.0.0", ":", "a b:4222", "0.0.0.0 --begin-epoch:4222", "%i:4222"} {
+		_, err := New(Options{Dir: t.TempDir(), Logger: log, Listen: listen})
+		require.True(t, fault.Is(err, fault.Invalid), listen)
+	}
+	for _, listen := range []string{":4222", "[::]:4222", "mesh.example.org:0"} {
+		_, err := New(Options{Dir: t.TempDir(), Logger: log, Listen: listen})
+		require.NoError(t, err, listen)
 	}
 }
 

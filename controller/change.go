@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
 	"stead/controller/admit"
 	"stead/controller/assign"
 	"stead/controller/state"
+	"stead/host/fault"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
@@ -63,6 +67,11 @@ type request struct {
 // change judges a request on the newest state, again when somebody else was
 // first, and commits what was decided.
 func (d *desk) change(ctx context.Context, caller identity.Caller, r request) (wire.ChangeReply, error) {
+	for _, name := range r.nodes {
+		if n := d.store.Now().Nodes[name]; n == nil || n.Removed {
+			return wire.ChangeReply{}, fault.New(fault.NotFound, "ask for a plan", fmt.Sprintf("%.80q", name), errors.New("this mesh knows no such node")).WithHint("stead get nodes")
+		}
+	}
 	decision, before, after, err := d.decide(ctx, caller, r)
 	if err != nil {
 		return wire.ChangeReply{}, err
@@ -136,7 +145,18 @@ func changes(d admit.Decision) []state.Change {
 // the audit stream of what was done. Neither is waited for by the mesh.
 func (d *desk) changed(ctx context.Context, before, after *assign.State, what []wire.Change) {
 	p := d.place(after)
-	d.hint(assign.Changed(d.place(before), p), after.Revision)
+	concerned := slices.Clone(assign.Changed(d.place(before), p)) // which may be the list of all
+	// Who has the same as before is to say so: what it reported until now is not
+	// known to be of this revision.
+	concerned = append(concerned, p.WrittenAfter(before.Revision)...)
+	kept := d.kept(p)
+	for _, c := range what {
+		if c.How == wire.Gone {
+			concerned = append(concerned, kept[c.Name]...)
+		}
+	}
+	slices.Sort(concerned)
+	d.hint(slices.Compact(concerned), after.Revision)
 	d.audit.add(ctx, auditOf(before, after, what)...)
 	d.log.Info("mesh state changed", "revision", after.Revision, "epoch", after.Epoch)
 }

@@ -69,6 +69,7 @@ type Options struct {
 	Modules []modules.Manifest
 	Version string // of stead
 	Logger  *slog.Logger
+	Clock   func() time.Time // default time.Now
 }
 
 // Controller is one controller. Make it with New and run it once.
@@ -100,6 +101,9 @@ func New(o Options) (*Controller, error) {
 	if o.Listen == "" {
 		o.Listen = DefaultListen
 	}
+	if err := checkListen(o.Listen); err != nil {
+		return nil, err
+	}
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultStore
 	}
@@ -111,6 +115,9 @@ func New(o Options) (*Controller, error) {
 	}
 	if err := o.catalogue().Check(); err != nil {
 		return nil, err
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	if o.Version == "" {
 		o.Version = "0.0.0"
@@ -149,7 +156,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		<-r.ctx.Done()
 	}
 	tellStopping()
-	return r.end(err)
+	err = r.end(err)
+	if err := lend(c.o.Dir); err != nil { // systemd may have given it away meanwhile, for a try of its own
+		c.log.Warn("give folder back", "error", err)
+	}
+	return err
 }
 
 // start brings everything up, one on another.
@@ -174,7 +185,7 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 		return err
 	}
 	r.begin("mesh state", store.Run)
-	d := newDesk(means{r.ctx, keys, conn, store, audit, c.o.catalogue(), "controller " + c.o.Name, c.log})
+	d := newDesk(means{r.ctx, keys, conn, store, audit, c.o.catalogue(), "controller " + c.o.Name, c.log, c.o.Clock})
 	r.begin("audit", func(ctx context.Context) error { return d.audit.run(ctx, store.Now()) })
 	if err := d.seeding(r); err != nil {
 		return err
@@ -230,7 +241,7 @@ const openPause = time.Second
 func (c *Controller) openOnce(ctx context.Context, keys *identity.Mesh, conn *mesh.Conn) (*state.Store, *trail.Trail, error) {
 	store, err := state.Open(ctx, state.Options{
 		Conn: conn, Mesh: keys.ID(), Key: keys.DeclarationKey(), Marker: filepath.Join(c.o.Dir, markerFile),
-		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log,
+		BeginEpoch: c.o.BeginEpoch, By: "controller " + c.o.Name, Logger: c.log, Clock: c.o.Clock,
 	})
 	if err != nil {
 		return nil, nil, err

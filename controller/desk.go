@@ -27,6 +27,7 @@ type means struct {
 	bring admit.Catalogue // seats and modules of this version
 	by    string          // who this controller is, for the records
 	log   *slog.Logger
+	clock func() time.Time
 }
 
 // desk answers calls: it has all that handlers work with, and nothing of its own
@@ -57,7 +58,7 @@ const (
 
 func newDesk(m means) *desk {
 	d := &desk{
-		means: m, now: func() time.Time { return time.Now().UTC() }, audit: newAudit(m.trail, m.log),
+		means: m, now: func() time.Time { return m.clock().UTC() }, audit: newAudit(m.trail, m.log),
 		uploads: newUploads(), visits: newVisits(), troubles: newTroubles(m.log),
 		large: make(chan struct{}, largeTogether), indexing: make(chan struct{}, nodesTogether),
 	}
@@ -124,6 +125,8 @@ func (d *desk) standing(n *assign.Node, s *state.Summary) string {
 		return wire.Unknown
 	case d.silent(seen):
 		return wire.Silent
+	case d.store.Double(n.Name) != nil:
+		return wire.Double
 	case s != nil && s.Source.Trouble != "":
 		return wire.Refusing
 	}

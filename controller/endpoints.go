@@ -92,6 +92,7 @@ func ofPeople(c subject.Class, o subject.Operation, h mesh.Handler) mesh.Endpoin
 		Name: string(o), Subject: subject.ForOperation(c, o), Queue: queue, Accounts: []identity.Account{identity.OPS},
 		Handler: fromPeople(c, h), Timeout: 60 * time.Second, Together: 2 * readsTogether, Waiting: peopleWaiting,
 	}
+	e.Signed = c == subject.Write // what changes the mesh rests on no word of the NATS servers
 	if c == subject.Read {
 		e.Accounts = append(e.Accounts, identity.VIEW)
 		e.Timeout, e.Together = 20*time.Second, readsTogether

@@ -234,7 +234,7 @@ func declarationOf(d *assign.Declaration, content bool) wire.Declaration {
 func (d *desk) count(p *assign.Placement) map[string]map[report.Outcome]int {
 	counts := make(map[string]map[report.Outcome]int)
 	for _, node := range p.Nodes() {
-		for _, line := range matching(p.Set(node), d.store.Summary(node)) {
+		for _, line := range matching(p, node, d.store.Summary(node)) {
 			if counts[line.Name] == nil {
 				counts[line.Name] = make(map[report.Outcome]int)
 			}
@@ -244,26 +244,39 @@ func (d *desk) count(p *assign.Placement) map[string]map[report.Outcome]int {
 	return counts
 }
 
-// matching are the lines that a node reports of what is declared for it now. Both
-// are sorted by name.
-func matching(set []*assign.Declaration, s *state.Summary) []state.Line {
+// matching are the lines that a node reports of what is declared for it now.
+func matching(p *assign.Placement, node string, s *state.Summary) []state.Line {
 	if s == nil {
 		return nil
 	}
+	set := p.Set(node) // sorted by name, as the lines are
 	var lines []state.Line
 	i := 0
 	for _, line := range s.Lines {
 		for i < len(set) && set[i].Name < line.Name {
 			i++
 		}
-		if i < len(set) && isOf(line, set[i]) {
+		if i < len(set) && speaks(p, node, s, line, set[i]) {
 			lines = append(lines, line)
 		}
 	}
 	return lines
 }
 
-// isOf reports whether a line is of a declaration as it stands.
-func isOf(l state.Line, d *assign.Declaration) bool {
-	return l.Name == d.Name && l.UID == d.UID && l.Generation == d.Generation
+// speaks reports whether a line of a node's summary is of a declaration as it
+// stands for that node: of its generation, and told when the node had heard of the
+// last change of it or of the node's record. Before that it may have been taken
+// away meanwhile, and given back.
+func speaks(p *assign.Placement, node string, s *state.Summary, l state.Line, d *assign.Declaration) bool {
+	st := p.State()
+	n := st.Nodes[node]
+	return l.Name == d.Name && l.UID == d.UID && l.Generation == d.Generation &&
+		n != nil && current(st, s.Source, max(d.Revision, n.Revision))
+}
+
+// current reports whether what travels with s speaks of st as it is since a
+// revision. What speaks of a revision that is yet to come is of a state that was
+// lost, in which the same was something else.
+func current(st *assign.State, s wire.Source, since uint64) bool {
+	return s.Mesh == st.Mesh && s.Epoch == st.Epoch && s.Current() >= since && s.Current() <= st.Revision
 }

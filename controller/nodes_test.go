@@ -18,6 +18,7 @@ import (
 	"stead/host/fault"
 	"stead/host/report"
 	"stead/mesh"
+	"stead/mesh/client"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
@@ -137,7 +138,11 @@ func TestARemovedNodeIsRefusedByName(t *testing.T) {
 
 	_, err = alice.Settings(w.within(patience), wire.SettingsRequest{Node: "ws1", Add: true})
 	require.NoError(t, err)
-	ws1.sync()
+	require.True(t, ws1.sync().Profile, "what it is was forgotten with it")
+	var again wire.ProfileReply
+	require.NoError(t, ws1.ask(subject.Profile, profile(), &again))
+	require.Empty(t, again.Removed)
+	require.Eventually(t, func() bool { return !ws1.sync().Profile }, patience, tick)
 	require.Equal(t, []string{"web"}, ws1.names())
 }
 
@@ -145,7 +150,7 @@ func TestAHintGoesToTheNodesConcerned(t *testing.T) {
 	w := newWorld(t)
 	alice := w.operator("alice")
 	w.join("ws1")
-	w.join("ws2")
+	ws2 := w.join("ws2")
 	hints := make(chan string, 100)
 	var group sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,6 +175,20 @@ func TestAHintGoesToTheNodesConcerned(t *testing.T) {
 		}
 	}, patience, time.Millisecond)
 	require.Empty(t, hints)
+
+	// A node that keeps a name of an epoch before has it in no set, and waits for
+	// somebody to withdraw it.
+	var stored wire.ReportReply
+	require.NoError(t, ws2.ask(subject.Report, wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: 1, Source: wire.Source{Mesh: ws2.mesh, Kept: []string{"old"}}}, &stored))
+	reply, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
+	require.NoError(t, err)
+	require.Empty(t, reply.Problems)
+	select {
+	case got := <-hints:
+		require.Equal(t, fmt.Sprintf(`ws2{"revision":%d}`, reply.Revision), got)
+	case <-time.After(patience):
+		require.Fail(t, "the node that keeps it is not told")
+	}
 }
 
 func TestADryRunAsksTheNodes(t *testing.T) {
@@ -207,6 +226,9 @@ func TestADryRunAsksTheNodes(t *testing.T) {
 	require.Equal(t, "ws1", reply.Plans[0].Node)
 	require.Equal(t, "start", reply.Plans[0].Steps[0].Action)
 	require.Equal(t, map[string]string{"ws2": "it is not connected"}, reply.Unplanned)
+	_, err = alice.Apply(w.within(patience), wire.ApplyRequest{Files: []wire.File{{Name: "a", Text: service("web", "all: true", "1")}}, DryRun: true, Nodes: []string{"ws1", "ws3"}})
+	require.True(t, fault.Is(err, fault.NotFound), "%v", err)
+	require.ErrorContains(t, err, `"ws3": this mesh knows no such node`)
 	after, _ := w.pages(alice, wire.GetRequest{Kind: wire.Declarations})
 	require.Equal(t, before.Revision, after.Revision)
 	require.Empty(t, after.Declarations)
@@ -235,4 +257,72 @@ func TestManyNewNodesTakeFewCommits(t *testing.T) {
 	all, _ := w.pages(w.operator("alice"), wire.GetRequest{Kind: wire.Nodes})
 	require.Len(t, all.Nodes, n)
 	require.Less(t, strings.Count(w.log.String(), "mesh state changed"), n/3)
+}
+
+// TestTwoMachinesWithOneNodesCredentialsAreSeen: a copied disk, or a folder of
+// credentials that was brought to two machines.
+func TestTwoMachinesWithOneNodesCredentialsAreSeen(t *testing.T) {
+	w := newWorld(t)
+	later := w.later()
+	alice := w.operator("alice")
+	now := func() wire.Node {
+		t.Helper()
+		all, _ := w.pages(alice, wire.GetRequest{Kind: wire.Nodes, Nodes: []string{"ws1"}})
+		return all.Nodes[0]
+	}
+	ws1 := w.join("ws1")
+	asked := func(host, machine, boot string) bool {
+		t.Helper()
+		r := ws1.request()
+		r.Machine, r.Boot = machine, boot
+		var reply wire.SyncReply
+		require.NoError(t, ws1.ask(subject.Sync, r, &reply))
+		if reply.Profile {
+			p := profile()
+			p.Host, p.Machine, p.Boot = host, machine, boot
+			require.NoError(t, ws1.ask(subject.Profile, p, &wire.ProfileReply{}))
+		}
+		return reply.Profile
+	}
+	require.False(t, asked("old", "m", "b"))
+	require.True(t, asked("old", "m", "b2"), "it was started anew")
+	require.True(t, asked("new", "n", "b3"), "and reinstalled")
+	require.Eventually(t, func() bool { return !asked("new", "n", "b3") }, patience, tick)
+	require.Equal(t, wire.Ready, now().State)
+	later(time.Hour)
+	asked("old", "m", "b2") // it is taken out of its box again, long after
+	require.Empty(t, now().Trouble)
+
+	// A copied disk, machine-id and all: two boots of it, one after the other.
+	asked("old", "m", "b4")
+	asked("old", "m", "b2")
+	require.Eventually(t, func() bool { return now().State == wire.Double }, patience, tick)
+	asked("copy", "m", "b4")
+	require.Eventually(t, func() bool {
+		return strings.Contains(now().Trouble, "copy (machine m, boot b4) and old (machine m, boot b2)")
+	}, patience, tick)
+	require.Contains(t, now().Trouble, "stead credentials node NAME")
+	w.wantDoubles(alice, 1)
+
+	later(6 * time.Minute) // one of them has others now
+	ws1.sync()
+	require.Eventually(t, func() bool { return now().Trouble == "" && now().State == wire.Ready }, patience, tick)
+}
+
+// wantDoubles waits for that many events of it.
+func (w *world) wantDoubles(c *client.Client, want int) {
+	w.t.Helper()
+	n := 0
+	require.Eventually(w.t, func() bool {
+		page, err := c.Events(w.within(patience), wire.EventsRequest{Node: "ws1", Last: 100})
+		require.NoError(w.t, err)
+		n = 0
+		for _, e := range page.Events {
+			if e.Kind == "double" {
+				n++
+				require.Contains(w.t, e.Text, "two machines")
+			}
+		}
+		return n == want
+	}, patience, tick)
 }

@@ -271,3 +271,170 @@ func TestWhoFollowsDoesNotHoldUpTheEnd(t *testing.T) {
 	second := w.apply(alice, service("web", "all: true", "2"))
 	require.Equal(t, second.Revision, <-pages, "it goes on where it was")
 }
+
+// TestAWithdrawalIsDoneWhenItsNodesSaySo: that a node reports nothing of what was
+// taken from it may be because it is about to start it.
+func TestAWithdrawalIsDoneWhenItsNodesSaySo(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1, ws2, ws3 := w.join("ws1"), w.join("ws2"), w.join("ws3")
+	_, err := alice.Settings(w.within(patience), wire.SettingsRequest{Node: "never", Add: true})
+	require.NoError(t, err)
+	leaving := func(least uint64) int {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web"}, Least: least})
+		require.NoError(t, err)
+		require.Empty(t, p.Names[0].Silent)
+		return p.Names[0].Leaving
+	}
+	comes := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return leaving(0) == n }, patience, tick)
+	}
+	say := func(n *node, seq uint64) {
+		t.Helper()
+		if reply := n.sync(); reply.Same {
+			n.same = reply.Since
+		}
+		n.report(seq, report.Converged)
+	}
+	say(ws1, 1)
+
+	// Moved at once: ws2 and ws3 may have it, or get it, as long as they say nothing.
+	w.apply(alice, service("web", "nodes: [never, ws1, ws2, ws3]", "1"))
+	require.Equal(t, 2, leaving(w.apply(alice, service("web", "nodes: [ws1]", "1")).Revision))
+	say(ws2, 1)
+	comes(1)
+	say(ws3, 1)
+	comes(0)
+
+	// Withdrawn before ws1 heard of anything: what it holds is the same as before.
+	gone, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"web"}, Force: true})
+	require.NoError(t, err)
+	require.Equal(t, 3, leaving(gone.Revision), "it was theirs until a moment ago")
+	require.True(t, ws1.sync().Same)
+	for i, n := range []*node{ws1, ws2, ws3} {
+		say(n, 2)
+		comes(2 - i)
+	}
+	require.Equal(t, gone.Revision, ws1.same)
+
+	// Declared anew elsewhere.
+	again := w.apply(alice, service("web", "nodes: [ws2]", "1"))
+	require.Equal(t, 1, leaving(again.Revision))
+	say(ws1, 3)
+	comes(0)
+}
+
+// TestTheLastWordOfASilentNodeIsNotHowItStands: nobody knows that of a node of
+// which nothing is heard.
+func TestTheLastWordOfASilentNodeIsNotHowItStands(t *testing.T) {
+	w := newWorld(t)
+	later := w.later()
+	alice := w.operator("alice")
+	ws1, ws2 := w.join("ws1"), w.join("ws2")
+	w.apply(alice, service("web", "all: true", "1")+"---\n"+service("db", "nodes: [ws2]", "1"))
+	for _, n := range []*node{ws1, ws2} {
+		n.sync()
+		n.report(1, report.Converged)
+	}
+	var now []wire.ProgressOfName
+	stands := func() bool {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web", "db"}})
+		require.NoError(t, err)
+		now = p.Names
+		return now[0].Outcomes[report.Converged] == 2
+	}
+	require.Eventually(t, stands, patience, tick)
+	require.Empty(t, now[0].Silent)
+
+	later(3 * time.Minute)
+	ws1.sync()
+	stands()
+	require.Equal(t, map[report.Outcome]int{report.Converged: 1}, now[0].Outcomes)
+	require.Equal(t, []string{"ws2"}, now[0].Silent)
+	_, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"db"}, Force: true})
+	require.NoError(t, err)
+	stands()
+	require.Equal(t, wire.ProgressOfName{Name: "db", Leaving: 1, Silent: []string{"ws2"}}, now[1])
+
+	ws2.sync()
+	require.True(t, stands(), "it is there again, and reports nothing since nothing changed")
+}
+
+// TestReportsOfBeforeAChangeDoNotSpeakOfIt: what was taken from a node and given
+// back is not converged because it was so before.
+func TestReportsOfBeforeAChangeDoNotSpeakOfIt(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1 := w.join("ws1")
+	label := func(value *string) uint64 {
+		r := wire.SettingsRequest{Node: "ws1", Yes: true, Labels: map[string]string{"role": "web"}}
+		if value == nil {
+			r.Labels, r.Unlabel = nil, []string{"role"}
+		}
+		reply, err := alice.Settings(w.within(patience), r)
+		require.NoError(t, err)
+		return reply.Revision
+	}
+	web := "web"
+	label(&web)
+	w.apply(alice, service("web", "labels: {role: web}", "1"))
+	ws1.sync()
+	ws1.report(1, report.Converged)
+	stands := func(least uint64) wire.ProgressOfName {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"web"}, Least: least})
+		require.NoError(t, err)
+		return p.Names[0]
+	}
+	converged := func() bool { return stands(0).Outcomes[report.Converged] == 1 }
+	require.Eventually(t, converged, patience, tick)
+
+	label(nil)
+	back := label(&web)
+	require.Empty(t, stands(back).Outcomes)
+	all, _ := w.pages(alice, wire.GetRequest{Kind: wire.Declarations})
+	require.Empty(t, all.Declarations[0].Outcomes)
+	all, _ = w.pages(alice, wire.GetRequest{Kind: wire.Nodes})
+	require.Equal(t, 1, all.Nodes[0].Declared)
+	require.Empty(t, all.Nodes[0].Outcomes)
+
+	reply := ws1.sync()
+	require.True(t, reply.Same, "it never heard of the first one")
+	require.Equal(t, back, reply.Since)
+	ws1.same = reply.Since
+	ws1.report(2, report.Converged)
+	require.Eventually(t, converged, patience, tick)
+	ws1.same = back + 1
+	ws1.report(3, report.Converged)
+	require.Eventually(t, func() bool { return !converged() }, patience, tick, "the store was rolled back, and nobody proved it yet")
+}
+
+// TestWhatIsKeptIsGivenUpWhenANodeSaysSo: a declaration of an epoch before that
+// was withdrawn by name stands on the node until its host has heard of it.
+func TestWhatIsKeptIsGivenUpWhenANodeSaysSo(t *testing.T) {
+	w := newWorld(t)
+	alice := w.operator("alice")
+	ws1 := w.join("ws1")
+	ws1.sync()
+	tell := func(seq uint64, revision uint64, kept []string, reports ...*report.Report) {
+		var reply wire.ReportReply
+		require.NoError(t, ws1.ask(subject.Report, wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Reports: reports,
+			Source: wire.Source{Mesh: ws1.mesh, Epoch: ws1.held.Epoch, Revision: revision, Kept: kept}}, &reply))
+	}
+	leaving := func() int {
+		p, err := alice.Progress(w.within(patience), wire.ProgressRequest{Names: []string{"old"}})
+		require.NoError(t, err)
+		return p.Names[0].Leaving
+	}
+	old := &report.Report{Name: "old", UID: "u", Generation: 1, Scope: "system", Unit: "old.service", Outcome: report.Converged, Since: time.Now(), Looked: time.Now()}
+	tell(1, ws1.held.Revision, []string{"old"}, old)
+	require.Never(t, func() bool { return leaving() > 0 }, time.Second, tick, "nobody wants it to go")
+	gone, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
+	require.NoError(t, err)
+	require.Empty(t, gone.Problems)
+	require.Equal(t, 1, leaving())
+	tell(2, gone.Revision, nil, old)
+	require.Equal(t, 1, leaving(), "it is given up, and still being given back")
+	tell(3, gone.Revision, nil)
+	require.Eventually(t, func() bool { return leaving() == 0 }, patience, tick)
+}

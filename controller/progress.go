@@ -64,10 +64,8 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	var where []string
 	for _, node := range on {
 		line, ok := lineOf(g.summaries[node], name)
-		if !ok || !isOf(line, one) {
-			if len(w.Silent) < maxSilent && g.d.silent(g.d.store.Seen(node)) {
-				w.Silent = append(w.Silent, node)
-			}
+		// Of a node of which nothing is heard nobody knows how it stands now.
+		if g.silent(&w, node) || !ok || !speaks(g.p, node, g.summaries[node], line, one) {
 			continue
 		}
 		if w.Outcomes == nil {
@@ -78,7 +76,7 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 			notable, where = append(notable, line), append(where, node)
 		}
 	}
-	w.Leaving = g.leaving(name, on)
+	g.leaving(&w, one, on)
 	w.Notable = g.show(name, notable, where)
 	if g.room -= size(w); g.room < 0 { // the numbers always fit
 		w.Silent, w.Notable = nil, nil
@@ -86,18 +84,55 @@ func (g *gauge) measure(name string) wire.ProgressOfName {
 	return w
 }
 
-// leaving is how many nodes still report what is not addressed to them.
-func (g *gauge) leaving(name string, on []string) int {
-	n := 0
-	for node, s := range g.summaries {
-		if _, ok := lineOf(s, name); !ok || slices.Contains(s.Source.Kept, name) {
+// leaving counts the nodes that are to give up what is not addressed to them. They
+// report it still: what they keep of an epoch before only when it was withdrawn.
+// Or they had it, or were about to, and did not say yet that they heard of its end.
+func (g *gauge) leaving(w *wire.ProgressOfName, one *assign.Declaration, on []string) {
+	var former []string
+	if one != nil {
+		former = g.p.Formerly(one)
+	}
+	for _, node := range g.p.Nodes() {
+		if _, addressed := slices.BinarySearch(on, node); addressed {
 			continue
 		}
-		if _, addressed := slices.BinarySearch(on, node); !addressed {
-			n++
+		_, had := slices.BinarySearch(former, node)
+		if !g.reports(node, w.Name, one) && (!had || g.heard(node, one)) {
+			continue
 		}
+		w.Leaving++
+		g.silent(w, node)
 	}
-	return n
+}
+
+// reports reports whether a node has something under a name that it is to give up.
+func (g *gauge) reports(node, name string, one *assign.Declaration) bool {
+	s, st := g.summaries[node], g.p.State()
+	line, ok := lineOf(s, name)
+	if !ok {
+		return false
+	}
+	ours := s.Source.Mesh == st.Mesh && s.Source.Epoch == st.Epoch
+	return !slices.Contains(s.Source.Kept, name) || g.p.Ends(one, line.UID, ours, s.Source.Revision)
+}
+
+// heard reports whether what a node reports is of the last change of one, or of
+// later. One that was never heard of has nothing to give up.
+func (g *gauge) heard(node string, one *assign.Declaration) bool {
+	s := g.summaries[node]
+	if s == nil {
+		return g.d.store.Seen(node).IsZero()
+	}
+	return current(g.p.State(), s.Source, one.Revision)
+}
+
+// silent reports whether nothing is heard of a node, and names it then.
+func (g *gauge) silent(w *wire.ProgressOfName, node string) bool {
+	silent := g.d.silent(g.d.store.Seen(node))
+	if silent && len(w.Silent) < maxSilent {
+		w.Silent = append(w.Silent, node)
+	}
+	return silent
 }
 
 // rank orders outcomes by how much they want a person.

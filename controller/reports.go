@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 
 	"stead/controller/assign"
@@ -46,11 +47,15 @@ func joined(a, b string) string {
 }
 
 // shown is a report as the caller may see it. Log lines hold what programs should
-// not have written: a viewer gets none.
+// not have written, and systemd's warnings quote the unit file: a viewer gets
+// neither, and learns that there is something.
 func shown(r *report.Report, caller identity.Caller) report.Report {
 	w := *r
 	if caller.Role != identity.Operator {
 		w.Lines = nil
+		if n := len(w.Warnings); n > 0 {
+			w.Warnings = []string{fmt.Sprintf("warnings that may quote what is declared, and that operators read: %d", n)}
+		}
 	}
 	return w
 }

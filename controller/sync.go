@@ -38,7 +38,12 @@ func (d *desk) sync(ctx context.Context, caller identity.Caller, r wire.SyncRequ
 	case <-ctx.Done():
 		return wire.SyncReply{}, context.Cause(ctx)
 	}
-	return d.index(p, caller.Name, r)
+	reply, err := d.index(p, caller.Name, r)
+	// It was removed meanwhile, the store was lost, or another machine uses the
+	// credentials too.
+	profile, known := d.store.Profiles()[caller.Name]
+	reply.Profile = err == nil && (!known || r.Machine+r.Boot != "" && (r.Machine != profile.Machine || r.Boot != profile.Boot))
+	return reply, err
 }
 
 // index answers with what a node is to have.
@@ -49,7 +54,7 @@ func (d *desk) index(p *assign.Placement, node string, r wire.SyncRequest) (wire
 		return wire.SyncReply{}, err
 	}
 	if r.Mesh == st.Mesh && r.Epoch == st.Epoch && r.Digest == index.Digest() && len(index.Withdrawn) == 0 {
-		return wire.SyncReply{Same: true, Revision: st.Revision}, nil
+		return wire.SyncReply{Same: true, Revision: st.Revision, Since: p.Written(node)}, nil
 	}
 	text, err := encode(index)
 	if err != nil {
@@ -86,7 +91,7 @@ func (d *desk) doubt(ctx context.Context, node string, st *assign.State, r wire.
 	newer := r.Epoch == st.Epoch && r.Revision > st.Revision
 	strange := r.Epoch != "" && r.Epoch != st.Epoch && !slices.Contains(st.Follows, r.Epoch)
 	if st.Unsound != nil || r.Mesh != st.Mesh || !newer && !strange {
-		return false, nil
+		return false, nil //nolint:nilerr // who asks is told of an unsound state elsewhere
 	}
 	if r.Proof == nil {
 		return true, nil

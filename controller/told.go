@@ -23,9 +23,11 @@ func (d *desk) profiled(ctx context.Context, caller identity.Caller, p wire.Prof
 	}
 	// What it is comes first: an apply that is judged as soon as the node is known
 	// is judged on it.
+	before := d.store.Double(caller.Name)
 	if err := d.store.PutProfile(ctx, caller.Name, p); err != nil {
 		return wire.ProfileReply{}, err
 	}
+	d.double(ctx, caller.Name, before)
 	_, err := d.known(ctx, caller)
 	return wire.ProfileReply{}, err
 }

@@ -49,4 +49,14 @@ func TestTheUnitRunsWithNothingButItsFolderAndTheNetwork(t *testing.T) {
 	n.Run(t, "systemctl", "stop", "stead-controller")
 	require.Less(t, time.Since(start), 15*time.Second)
 	require.Equal(t, "success", show("Result"))
+
+	// What cures say is done by root: the unit goes on from it all the same.
+	// systemd tries again and again meanwhile, and takes the folder for the account.
+	out, err := n.Exec(t.Context(), "sh", "-c", "timeout 5 env 'STEAD_TEST_CONTROLLER=/var/lib/stead-controller|127.0.0.1:4222' "+placeIn+
+		" & sleep 2; systemctl --no-block start stead-controller; sleep 1; stat -L -c %u /var/lib/stead-controller/; systemctl stop stead-controller; wait")
+	require.NoError(t, err)
+	require.Regexp(t, `^ready\n[1-9][0-9]+\n$`, out.Stdout, "the folder was taken for the account")
+	require.NotEmpty(t, n.Run(t, "find", "/var/lib/stead-controller/", "-type", "f", "-user", "root"))
+	n.Run(t, "systemctl", "start", "stead-controller")
+	require.Empty(t, n.Run(t, "find", "/var/lib/stead-controller/", "-user", "root"))
 }

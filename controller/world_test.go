@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,17 @@ func (w *world) try(change ...func(*controller.Options)) error {
 		require.NoError(w.t, err)
 	}
 	return nil
+}
+
+// later starts the controller anew with a clock that the function puts forward.
+func (w *world) later() func(time.Duration) {
+	w.t.Helper()
+	var ahead atomic.Int64
+	w.end()
+	w.start(func(o *controller.Options) {
+		o.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	return func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
 // end stops the controller; a second time does nothing.
@@ -189,6 +201,7 @@ type node struct {
 	mesh string
 	held wire.Index
 	sent *wire.Signed
+	same uint64 // of the last answer that found it so
 }
 
 // join is a node that has told its profile.
@@ -267,7 +280,7 @@ func (n *node) names() []string {
 // report says how everything that the node holds stands.
 func (n *node) report(seq uint64, outcome report.Outcome) wire.ReportReply {
 	n.w.t.Helper()
-	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Source: wire.Source{Mesh: n.mesh, Epoch: n.held.Epoch, Revision: n.held.Revision}}
+	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: seq, Source: wire.Source{Mesh: n.mesh, Epoch: n.held.Epoch, Revision: n.held.Revision, Same: n.same}}
 	for _, e := range n.held.Entries {
 		b.Reports = append(b.Reports, &report.Report{
 			Name: e.Name, UID: e.UID, Generation: e.Generation, Scope: "system", Unit: "u.service", Outcome: outcome,

@@ -48,7 +48,8 @@ const (
 // Options are what a Host is made of.
 type Options struct {
 	// Folder is one of declarations, Credentials one of a node's credentials for a
-	// mesh that declares them. Exactly one is given.
+	// mesh that declares them. With both it is the mesh where there are credentials,
+	// or something of a mesh is held, and else the folder.
 	Folder      string
 	Credentials string
 	State       string // default DefaultState
@@ -80,8 +81,8 @@ func New(o Options) (*Host, error) {
 	if o.State == "" {
 		o.State = DefaultState
 	}
-	if (o.Folder == "") == (o.Credentials == "") {
-		return nil, fault.New(fault.Invalid, "run the host", "", errors.New("either a folder of declarations or one of credentials is wanted, and not both"))
+	if o.Folder == "" && o.Credentials == "" {
+		return nil, fault.New(fault.Invalid, "run the host", "", errors.New("a folder of declarations or one of credentials is wanted"))
 	}
 	if o.Machine == nil {
 		m, err := thisMachine(o.Logger)
@@ -142,10 +143,28 @@ func (h *Host) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.choose(state)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.machine.Manager.Run(ctx) })
 	group.Go(func() error { return h.serve(ctx, book, state) })
 	return group.Wait()
+}
+
+// choose makes the source one of the two that are given. A machine that holds
+// something of a mesh stays in it while its credentials are missing: what it holds
+// is in force, and is ended by nothing that a folder says.
+func (h *Host) choose(state ledger.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.o.Folder == "" || h.o.Credentials == "" {
+		return
+	}
+	_, err := os.Stat(h.o.Credentials)
+	if errors.Is(err, os.ErrNotExist) && state.Held == nil {
+		h.o.Credentials = ""
+		return
+	}
+	h.o.Folder, h.source.Folder = "", ""
 }
 
 // serve builds the loop on a manager that answers, and runs it with all that

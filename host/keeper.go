@@ -67,7 +67,11 @@ func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) 
 	}
 	k := &keeper{host: h, book: book, loop: loop, source: source, accepted: make(map[string]held), missing: make(map[string]time.Time),
 		read: make(chan struct{}), now: time.Now}
+	var kept []string
 	for name, id := range state.Declarations {
+		if !id.Of("") {
+			kept = append(kept, name)
+		}
 		s, err := shape.FromCanonical(id.Body)
 		why := ""
 		if err != nil {
@@ -76,6 +80,10 @@ func newKeeper(h *Host, book *ledger.Ledger, loop declarer, state ledger.State) 
 		}
 		k.accepted[name] = held{id: id, service: s, why: why}
 	}
+	slices.Sort(kept)
+	h.mu.Lock()
+	h.source.Kept = kept
+	h.mu.Unlock()
 	return k, nil
 }
 

@@ -14,6 +14,8 @@ import (
 // link is the way to the controllers, whatever credentials it goes by at the
 // moment. Without a connection everything fails at once.
 type link struct {
+	began time.Time
+
 	mu    sync.Mutex // guards what follows
 	conn  *mesh.Conn // nil without credentials
 	node  subject.Node
@@ -21,7 +23,10 @@ type link struct {
 	wakes map[chan struct{}]struct{}
 }
 
-func newLink() *link { return &link{wakes: map[chan struct{}]struct{}{}} }
+// firstWait is how long after its start a host waits for its first connection.
+const firstWait = time.Second
+
+func newLink() *link { return &link{began: time.Now(), wakes: map[chan struct{}]struct{}{}} }
 
 // use makes calls go by conn, as node; nil for by none. The caller tells of
 // changes of its state with changed.
@@ -52,11 +57,27 @@ func (l *link) now() (*mesh.Conn, subject.Node, uint64) {
 
 // Ask asks the controllers about a topic of this node.
 func (l *link) Ask(ctx context.Context, t subject.Topic, payload []byte) ([]byte, error) {
+	l.begin(ctx)
 	conn, node, _ := l.now()
 	if conn == nil {
 		return nil, fault.New(fault.Unavailable, "call", string(t), errors.New("there are no credentials to connect with"))
 	}
 	return conn.Call(ctx, subject.ForNode(node, t), payload)
+}
+
+// begin waits a moment for the first connection of all, so that a host that starts
+// does not complain of what is about to come.
+func (l *link) begin(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(ctx, l.began.Add(firstWait))
+	defer cancel()
+	news, stop := l.Notify()
+	defer stop()
+	for l.Session() == 0 && ctx.Err() == nil {
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Session is another number in each connection, and 0 without one.

@@ -3,6 +3,7 @@ package host
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,4 +33,19 @@ func TestAHintThatWasLostIsMadeUpForWhenTheListenerIsBack(t *testing.T) {
 	hints.Swallow(false)
 	w.converged("web", 2)
 	require.Equal(t, dialed, w.way.Dialed(), "the other connection was made anew")
+}
+
+// A machine that is cut off and shuts down does not wait for its mesh.
+func TestAHostThatIsCutOffEndsSoon(t *testing.T) {
+	w := newWorld(t)
+	w.credentials("web1")
+	w.start()
+	w.declare(sleeper(t, "web", 1))
+	w.converged("web", 1)
+	w.way.Swallow(true)
+	begun := time.Now()
+	w.stop()
+	require.Less(t, time.Since(begun), 6*time.Second)
+	t.Logf("it ended after %s", time.Since(begun).Round(time.Millisecond))
+	w.way.Swallow(false)
 }

@@ -69,7 +69,7 @@ func newMember(h *Host, book *ledger.Ledger, loop keeping, state ledger.State) (
 	var err error
 	m.follower, err = follow.New(follow.Options{
 		Trust: m.trust, Mesh: m.link, Ledger: book, Declare: m.declare, Reconnected: news, Logger: h.log,
-		Held: state.Held, Declarations: state.Declarations,
+		Held: state.Held, Declarations: state.Declarations, Introduce: func() { m.box.ProfileChanged() }, Machine: m.machine,
 	})
 	if err != nil {
 		return nil, err

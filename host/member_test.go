@@ -49,6 +49,9 @@ func TestANodeTakesWhatItsMeshDeclaresAndTellsHowItStands(t *testing.T) {
 		[]any{p.Version, p.OS, p.Kernel, p.Boot, p.Capabilities, p.Vocabulary})
 	require.NotContains(t, p.Machine, "5eed", "a machine-id is nobody else's business")
 	require.Len(t, p.Machine, 32)
+	require.Equal(t, hostname(), p.Host)
+	asked := get(w, func() wire.SyncRequest { return w.asked })
+	require.Equal(t, []string{p.Machine, p.Boot}, []string{asked.Machine, asked.Boot})
 
 	w.declare()
 	w.eventually(func() bool { return w.active("web.service") == unit.Inactive }, "what was withdrawn runs")
@@ -145,6 +148,52 @@ func TestCredentialsThatCannotBeUsedAreNamedAndHoldNothingUp(t *testing.T) {
 	require.NoError(t, os.Remove(at(hostFile)))
 	w.eventually(func() bool { return w.host.Status().Source.Trouble != "" }, "credentials that went are not missed")
 	require.True(t, w.host.Status().Source.Mesh.Connected, "and what was read is used on")
+}
+
+// Where nobody says whether it is a folder or a mesh, a machine that held something
+// of a mesh stays in it though its credentials are gone: its declarations would be
+// in force, and nobody would say so.
+func TestAMachineOfAMeshStaysInItWithoutItsCredentials(t *testing.T) {
+	w := newWorld(t)
+	either := func() {
+		t.Helper()
+		w.startFrom(Options{Credentials: w.path("credentials"), Folder: w.path("folder")})
+	}
+	require.NoError(t, os.Remove(w.path("credentials")))
+	either()
+	w.eventually(func() bool { return !w.host.Status().Source.Read.IsZero() }, "the folder is not read")
+	require.Nil(t, w.host.Status().Source.Mesh, "it was never in one")
+	require.Equal(t, w.path("folder"), w.host.Status().Source.Folder)
+	w.stop()
+
+	require.NoError(t, os.Mkdir(w.path("credentials"), 0o700))
+	w.credentials("web1")
+	either()
+	w.declare(sleeper(t, "web", 1))
+	w.converged("web", 1)
+	w.stop()
+	require.NoError(t, os.RemoveAll(w.path("credentials")))
+	require.NoError(t, os.Mkdir(w.path("folder"), 0o700))
+	either()
+	w.drift("web.service")
+	st := w.host.Status()
+	require.Equal(t, "web1", st.Node)
+	require.Equal(t, []any{"", uint64(2)}, []any{st.Source.Folder, st.Source.Mesh.Revision})
+	require.False(t, st.Source.Accepted.IsZero(), "something is in force")
+	require.Contains(t, st.Source.Trouble, filepath.Join(w.path("credentials"), hostFile)+": there is no such file")
+	require.Contains(t, st.Source.Trouble, "stead credentials node")
+
+	require.NoError(t, os.Mkdir(w.path("credentials"), 0o700))
+	w.credentials("web1")
+	w.declare(sleeper(t, "web", 2))
+	w.converged("web", 2)
+	require.Empty(t, w.host.Status().Source.Trouble)
+	w.stop()
+
+	w.startFrom(Options{Folder: w.path("folder")})
+	w.eventually(func() bool { return w.host.Status().Source.Trouble != "" }, "the folder is not read")
+	require.Nil(t, w.host.Status().Source.Mesh, "somebody said that it is a folder")
+	require.Equal(t, []string{"web"}, w.host.Status().Source.Kept)
 }
 
 // Root gave the node another mesh: it goes there, and keeps what the old one
@@ -274,12 +323,9 @@ func TestAPlanThatIsTooLargeLosesLinesOfDiffs(t *testing.T) {
 	require.Greater(t, len(diff), 40)
 }
 
-func TestAHostHasOneSource(t *testing.T) {
-	for _, o := range []Options{{}, {Folder: "a", Credentials: "b"}} {
-		o.Machine = &Machine{}
-		_, err := New(o)
-		require.True(t, fault.Is(err, fault.Invalid), "%v", err)
-	}
+func TestAHostHasASource(t *testing.T) {
+	_, err := New(Options{Machine: &Machine{}})
+	require.True(t, fault.Is(err, fault.Invalid), "%v", err)
 }
 
 func TestTheNameOfASystemIsReadAsAShellWould(t *testing.T) {

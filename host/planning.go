@@ -29,6 +29,7 @@ type planner interface {
 func (m *member) service(c *mesh.Conn, node subject.Node) (*mesh.Service, error) {
 	return mesh.NewService(c, mesh.ServiceOptions{
 		Name: "host", Node: string(node), Version: "1.0.0", Logger: m.log,
+		Drain: time.Second, // nobody waits long for a machine that goes down; of a dead connection nothing says that it is one
 		Endpoints: []mesh.Endpoint{{
 			Name: "plan", Subject: subject.ForNode(node, subject.Plan), Accounts: []identity.Account{identity.CTL}, Handler: m.plan,
 			Timeout: planTimeout, Together: 2, Waiting: 8,

@@ -11,12 +11,18 @@ import (
 func (m *member) profile() wire.Profile {
 	h := m.h
 	p := wire.Profile{Wire: wire.Version, Version: h.o.Version, Systemd: h.systemdVersion(), OS: h.machine.Facts.OS, Kernel: h.machine.Facts.Kernel,
-		Machine: hashed(h.machine.Facts.ID, m.trust().Mesh), Boot: h.machine.Boot, Started: h.started, Wires: []int{wire.Version},
+		Host: hostname(), Started: h.started, Wires: []int{wire.Version},
 		Vocabulary: wire.Vocabulary(), Capabilities: []string{}}
+	p.Machine, p.Boot = m.machine()
 	if p.Systemd != "" {
 		p.Capabilities = append(p.Capabilities, wire.ServiceManager)
 	}
 	return p
+}
+
+// machine tells this machine, and this boot of it, from every other one.
+func (m *member) machine() (id, boot string) {
+	return hashed(m.h.machine.Facts.ID, m.trust().Mesh), m.h.machine.Boot
 }
 
 // hashed makes of the machine's id one that says nothing outside the mesh, as

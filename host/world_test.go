@@ -45,6 +45,7 @@ type world struct {
 	revision uint64
 	declared []*shape.Service
 	profiles []wire.Profile
+	asked    wire.SyncRequest // the last one
 	reports  map[string]*report.Report
 	source   wire.Source
 	run      string
@@ -122,7 +123,8 @@ func (w *world) sync(payload []byte) (any, error) {
 	if err := json.Unmarshal(payload, &q); err != nil {
 		return nil, err
 	}
-	index := wire.Index{Wire: wire.Version, Mesh: w.mesh.Keys.ID(), Epoch: "e1", Revision: w.revision, Node: "web1", Entries: []wire.Entry{}}
+	w.asked = q
+	index := wire.Index{Wire: wire.Version, Mesh: w.mesh.Keys.ID(), Epoch: "e1", Revision: w.revision, Node: "web1", Entries: []wire.Entry{}, Nonce: q.Nonce}
 	for _, s := range w.declared {
 		index.Entries = append(index.Entries, wire.Entry{Name: s.Name, UID: "uid-" + s.Name, Generation: uint64(s.Timeout / time.Second), Digest: s.Digest(), Size: len(s.Canonical())})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"stead/host/fault"
+	"stead/mesh/identity"
 )
 
 // patienceHeader tells the other side for how many milliseconds the caller
@@ -18,7 +19,8 @@ import (
 const patienceHeader = "Stead-Patience"
 
 // Call sends payload to whoever serves subject and returns the answer. When ctx
-// has no deadline it waits for Options.Timeout.
+// has no deadline it waits for Options.Timeout. What an operator calls is signed
+// with the operator's own key.
 //
 // Errors, besides those that the handler answered with: unavailable when there
 // is no connection or nobody serves the subject, both at once and with nothing
@@ -34,7 +36,13 @@ func (c *Conn) Call(ctx context.Context, subject string, payload []byte) ([]byte
 	}
 	ctx, end := c.asks.begin(ctx, subject)
 	defer end()
-	reply, err := s.Ask(ctx, &nats.Msg{Subject: subject, Data: payload, Header: patienceOf(ctx)})
+	m := &nats.Msg{Subject: subject, Data: payload, Header: patienceOf(ctx)}
+	if who := c.who.Load(); who.Role == identity.Operator {
+		if err := who.Sign(m, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := s.Ask(ctx, m)
 	if err != nil {
 		return nil, fault.New(fault.ClassOf(err), "call", subject, err)
 	}

@@ -175,7 +175,7 @@ func (e *endpoint) work(j *job) {
 	stop := context.AfterFunc(ctx, func() { e.answer(j, nil, e.late(ctx)) })
 	defer stop()
 	start := time.Now()
-	payload, err := e.call(ctx, j.r)
+	payload, err := e.call(ctx, j)
 	e.count(func(c *counts) { c.spent += time.Since(start) })
 	var known *fault.Error
 	if err != nil && ctx.Err() != nil && !errors.As(err, &known) {
@@ -202,9 +202,23 @@ func (e *endpoint) patience(m *nats.Msg) time.Duration {
 }
 
 // call runs the handler.
-func (e *endpoint) call(ctx context.Context, r Request) (payload []byte, err error) {
-	err = e.guard(r, func() (err error) { payload, err = e.Handler(ctx, r); return err })
+func (e *endpoint) call(ctx context.Context, j *job) (payload []byte, err error) {
+	err = e.guard(j.r, func() (err error) {
+		if err := e.signedBy(j); err != nil {
+			return err
+		}
+		payload, err = e.Handler(ctx, j.r)
+		return err
+	})
 	return payload, err
+}
+
+// signedBy returns an error unless the call was signed, where that is wanted.
+func (e *endpoint) signedBy(j *job) error {
+	if !e.Signed {
+		return nil
+	}
+	return e.s.signed(j.m, j.r.Caller)
 }
 
 // guard runs a handler. A panic is an error of class internal.

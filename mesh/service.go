@@ -42,6 +42,9 @@ type Endpoint struct {
 	// Stream answers the calls of Conn.Follow, which Handler never sees; nil: they
 	// are refused. The subject is then a verb of one node.
 	Stream Streamer
+	// Signed answers only calls that the caller signed, which operators do. Without
+	// it who calls is the word of whoever owns the NATS servers.
+	Signed bool
 
 	Timeout    time.Duration // of one call, waiting included; 0 is 10 s. A caller with less patience has less
 	Together   int           // calls that run at one time; 0 is 16
@@ -76,6 +79,7 @@ type Service struct {
 	ends    []*endpoint
 	ready   chan struct{}
 	once    sync.Once
+	nonces  nonces
 }
 
 // NewService checks the options and starts nothing.

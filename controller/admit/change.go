@@ -66,6 +66,9 @@ func (j *judge) propose(c *change, service *shape.Service, a assign.Address) {
 	default:
 		c.how, is.UID, is.Generation = wire.Edited, was.UID, was.Generation+1
 	}
+	if c.was != nil && is != was && !c.was.Address.Same(is.Address) {
+		is.Former = c.was.Address
+	}
 	c.is = is
 }
 

@@ -78,7 +78,7 @@ func (j *judge) withdraw(c *change) bool {
 		c.is, c.how = was, wire.Unchanged
 		j.warn("%s was %s already", name, assign.ByAt("withdrawn", was.By, was.At))
 	default:
-		c.is.UID, c.is.Generation = was.UID, was.Generation
+		c.is.UID, c.is.Generation, c.is.Address, c.is.Former = was.UID, was.Generation, was.Address, was.Former
 		if len(j.Kept[name]) > 0 || was.Withdrawn {
 			c.is.UID = wire.AnyUID
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,13 @@ func TestAnIndexSaysWhatIsDeclaredForTheNode(t *testing.T) {
 	none, err := Place(stateOf(threeNodes())).Index("db1", wire.SyncRequest{})
 	require.NoError(t, err)
 	require.NotNil(t, none.Entries, "an empty list is said, it is not left out")
+	answers, err := Place(s).Index("web1", wire.SyncRequest{Nonce: "n1"})
+	require.NoError(t, err)
+	require.Equal(t, "n1", answers.Nonce, "it is known which question it answers")
+	require.Equal(t, index.Digest(), answers.Digest(), "and it declares the same")
+	long, err := Place(s).Index("web1", wire.SyncRequest{Nonce: strings.Repeat("n", wire.MaxNonce+1)})
+	require.NoError(t, err)
+	require.Empty(t, long.Nonce)
 }
 
 func TestWhoIsToldNothing(t *testing.T) {

@@ -79,6 +79,45 @@ func TestChangedIsWhatIndexesSay(t *testing.T) {
 	}
 }
 
+func TestWrittenIsOfTheNodeAndOfWhatItHas(t *testing.T) {
+	s := stateOf(threeNodes(), declared("web", Address{Labels: labels("role", "web")}), declared("db", Address{Nodes: []string{"db1", "old"}}))
+	s.Declarations["lost"] = &Declaration{Name: "lost", Withdrawn: true, Revision: 39}
+	s.Declarations["damaged"] = &Declaration{Name: "damaged", Address: Address{All: true}, Revision: 40}
+	s.UnreadableDeclarations = map[string]string{"damaged": "why"}
+	s.Declarations["db"].Revision, s.Nodes["web2"].Revision, s.Nodes["old"].Revision = 5, 7, 8
+	p := Place(s)
+	for node, want := range map[string]uint64{"web1": 1, "web2": 7, "db1": 5, "old": 0, "nobody": 0} {
+		require.Equal(t, want, p.Written(node), node)
+	}
+	require.Equal(t, []string{"db1", "web1", "web2"}, p.WrittenAfter(0))
+	require.Equal(t, []string{"db1", "web2"}, p.WrittenAfter(4))
+	require.Empty(t, p.WrittenAfter(7))
+}
+
+// TestWrittenIsAlsoOfWhatWasTakenAway: a node that never heard of it holds the
+// same set as before, and is to say that it knows.
+func TestWrittenIsAlsoOfWhatWasTakenAway(t *testing.T) {
+	s := stateOf(threeNodes(), declared("web", Address{Nodes: []string{"web1"}}), declared("db", Address{Nodes: []string{"db1"}}))
+	s.Declarations["web"].Revision, s.Declarations["web"].Former = 9, Address{Nodes: []string{"web2", "web1"}}
+	s.Declarations["gone"] = &Declaration{Name: "gone", Withdrawn: true, Address: Address{Labels: labels("role", "web")}, Revision: 8}
+	s.Declarations["older"] = &Declaration{Name: "older", Withdrawn: true, Address: Address{Labels: labels("role", "web")}, Revision: 7}
+	p := Place(s)
+	require.Equal(t, []string{"web2"}, p.Formerly(s.Declarations["web"]))
+	require.Equal(t, []string{"web1", "web2"}, p.Formerly(s.Declarations["gone"]))
+	require.Empty(t, p.Formerly(s.Declarations["db"]))
+	for node, want := range map[string]uint64{"web1": 9, "web2": 9, "db1": 1} {
+		require.Equal(t, want, p.Written(node), node)
+	}
+	require.Equal(t, []string{"web1", "web2"}, p.WrittenAfter(7))
+
+	s.Declarations["web"].Former = Address{}
+	s.Declarations["all"] = &Declaration{Name: "all", Withdrawn: true, Former: Address{All: true}, Revision: 5}
+	p = Place(s)
+	for node, want := range map[string]uint64{"web1": 9, "web2": 8, "db1": 5, "old": 0} {
+		require.Equal(t, want, p.Written(node), node)
+	}
+}
+
 func TestDiff(t *testing.T) {
 	for name, c := range map[string]struct{ before, after, gained, lost []string }{
 		"nothing":  {},

@@ -23,6 +23,9 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
 		Revision: p.state.Revision, Node: node, Entries: make([]wire.Entry, len(set)),
 		Keep: slices.Sorted(maps.Keys(p.state.UnreadableDeclarations))}
+	if len(asked.Nonce) <= wire.MaxNonce {
+		index.Nonce = asked.Nonce
+	}
 	p.withdraw(&index, asked)
 	for i, d := range set {
 		index.Entries[i] = wire.Entry{Name: d.Name, UID: d.UID, Generation: d.Generation, Digest: d.Digest, Size: len(d.Canonical)}
@@ -61,13 +64,22 @@ func (p *Placement) withdraw(index *wire.Index, asked wire.SyncRequest) {
 	}
 	for i, name := range asked.Kept {
 		d := p.state.Declarations[name]
-		if _, unreadable := p.state.UnreadableDeclarations[name]; d == nil || !d.Withdrawn || unreadable {
-			continue
-		}
-		same := d.UID != "" && d.UID == asked.KeptUIDs[i]
-		if same || d.UID == wire.AnyUID && ours && d.Revision > index.Since {
+		if p.Ends(d, asked.KeptUIDs[i], ours, index.Since) {
 			index.Withdrawn = append(index.Withdrawn, name)
 			index.WithdrawnUIDs = append(index.WithdrawnUIDs, d.UID)
 		}
 	}
+}
+
+// Ends reports whether d is a tombstone for what a node keeps under its name and
+// uid: of the same one, or of whatever is kept by a node that holds an index of
+// this epoch (ours) of an earlier revision.
+func (p *Placement) Ends(d *Declaration, uid string, ours bool, held uint64) bool {
+	if d == nil || !d.Withdrawn {
+		return false
+	}
+	if _, unreadable := p.state.UnreadableDeclarations[d.Name]; unreadable {
+		return false
+	}
+	return d.UID != "" && d.UID == uid || d.UID == wire.AnyUID && ours && d.Revision > held
 }

@@ -16,6 +16,7 @@ type Placement struct {
 	selector map[string]*group // by the key of the address
 	named    map[string][]int  // node → positions of those that name it
 	modules  []*Module         // those that are not gone, sorted by name
+	former   *former
 }
 
 // group is the declarations of one selection, by labels or by a capability.
@@ -27,7 +28,7 @@ type group struct {
 
 // Place works out who has what in s.
 func Place(s *State) *Placement {
-	p := &Placement{state: s, selector: map[string]*group{}, named: map[string][]int{}}
+	p := &Placement{state: s, selector: map[string]*group{}, named: map[string][]int{}, former: newFormer(s)}
 	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
 		if p.lives(name) {
 			p.nodes = append(p.nodes, name)
@@ -167,6 +168,42 @@ func (p *Placement) Set(node string) []*Declaration {
 		set[i] = p.declared[j]
 	}
 	return set
+}
+
+// Written returns the last revision that wrote the record of a node, or one of the
+// declarations that it has now or had before that; 0 for one that is unknown or
+// removed.
+func (p *Placement) Written(node string) uint64 {
+	if !p.lives(node) {
+		return 0
+	}
+	n := p.state.Nodes[node]
+	last := max(n.Revision, p.former.of(n))
+	for _, d := range p.Set(node) {
+		last = max(last, d.Revision)
+	}
+	return last
+}
+
+// WrittenAfter returns the nodes for which Written is above revision, sorted.
+func (p *Placement) WrittenAfter(revision uint64) []string {
+	touched := map[string]bool{}
+	for name, d := range p.state.Declarations {
+		if _, unreadable := p.state.UnreadableDeclarations[name]; unreadable || d.Revision <= revision {
+			continue
+		}
+		for _, a := range append(d.Past(), d.Address) {
+			for _, node := range p.NodesOf(a) {
+				touched[node] = true
+			}
+		}
+	}
+	for _, name := range p.nodes {
+		if p.state.Nodes[name].Revision > revision {
+			touched[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(touched))
 }
 
 // Count returns how many declarations Set holds.

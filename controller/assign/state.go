@@ -51,11 +51,14 @@ type Declaration struct {
 	Digest     string // of Canonical
 	Canonical  []byte
 	Service    *shape.Service // read from Canonical, with addressing; nil when Withdrawn
-	Address    Address
-	Withdrawn  bool
-	By         string // who changed it last: "operator alice"
-	At         time.Time
-	Revision   uint64 // of the value
+	Address    Address        // of a tombstone: that of what was withdrawn
+	// Former is the addressing before the last change, when that changed it: until
+	// the nodes of it say that they heard of the change, they may have this.
+	Former    Address
+	Withdrawn bool
+	By        string // who changed it last: "operator alice"
+	At        time.Time
+	Revision  uint64 // of the value
 }
 
 // Node is one node that the mesh knows.
@@ -121,6 +124,9 @@ type Address struct {
 	// declares it.
 	Capability string `json:"capability,omitempty"`
 }
+
+// None reports whether a addresses nobody, since nothing of it is set.
+func (a Address) None() bool { return !a.All && len(a.Nodes) == 0 && len(a.Labels) == 0 }
 
 // Holds reports whether n is addressed.
 func (a Address) Holds(n *Node) bool {

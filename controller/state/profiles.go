@@ -29,6 +29,8 @@ const (
 type presence struct {
 	Profile *wire.Profile `json:"profile,omitempty"` // nil before the first
 	Seen    time.Time     `json:"seen"`
+	Past    []past        `json:"past,omitempty"` // the last ones, the newest last
+	Double  *Double       `json:"double,omitempty"`
 }
 
 // presences are those of all nodes.
@@ -83,7 +85,11 @@ func (s *Store) PutProfile(ctx context.Context, node string, profile wire.Profil
 		if !e.Deleted && e.Value.Profile != nil && same(*e.Value.Profile, profile) {
 			return nil
 		}
-		revision, err := s.nodes.bucket.Update(ctx, node, presence{&profile, s.Seen(node)}, e.Revision)
+		if e.Deleted {
+			e.Value = presence{}
+		}
+		e.Value.Seen = s.Seen(node)
+		revision, err := s.nodes.bucket.Update(ctx, node, e.Value.follows(profile, s.o.Clock().UTC()), e.Revision)
 		if err == nil {
 			_ = s.nodes.watch.Reach(ctx, revision) // it is stored, whatever the copy has
 			return nil

@@ -13,6 +13,7 @@ import (
 	"stead/controller/assign"
 	"stead/host/fault"
 	"stead/host/shape"
+	"stead/mesh/wire"
 )
 
 // Keys of the state bucket: the kind, a dot, and the name, in which a dot stands
@@ -54,6 +55,7 @@ type declared struct {
 	Generation uint64         `json:"generation"`
 	Digest     string         `json:"digest"`
 	Address    assign.Address `json:"address"`
+	Former     assign.Address `json:"former,omitzero"`
 	Withdrawn  bool           `json:"withdrawn,omitempty"`
 	By         string         `json:"by"`
 	At         time.Time      `json:"at"`
@@ -108,7 +110,7 @@ func bodyOfDeclaration(d *assign.Declaration) (key string, text []byte, deleted 
 		why = "it is withdrawn and declares something"
 	case !d.Withdrawn && digestOf(d.Canonical) != d.Digest:
 		why = "its digest is another"
-	case d.UID == "" || d.Generation == 0:
+	case d.UID == "" || d.Generation == 0 && !(d.Withdrawn && d.UID == wire.AnyUID): // a name that was never declared here has no generation
 		why = "it has no uid or no generation"
 	}
 	if why != "" {
@@ -120,7 +122,7 @@ func bodyOfDeclaration(d *assign.Declaration) (key string, text []byte, deleted 
 	if err := parses(d); err != nil {
 		return "", nil, false, err
 	}
-	head, err := json.Marshal(declared{d.Name, d.UID, d.Generation, d.Digest, d.Address, d.Withdrawn, d.By, d.At})
+	head, err := json.Marshal(declared{d.Name, d.UID, d.Generation, d.Digest, d.Address, d.Former, d.Withdrawn, d.By, d.At})
 	if err != nil {
 		return "", nil, false, fault.New(fault.Internal, "commit", d.Name, err)
 	}
@@ -150,7 +152,7 @@ func readDeclaration(name string, body []byte) (*assign.Declaration, error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return nil, err
 	}
-	d := &assign.Declaration{Name: h.Name, UID: h.UID, Generation: h.Generation, Digest: h.Digest, Address: h.Address,
+	d := &assign.Declaration{Name: h.Name, UID: h.UID, Generation: h.Generation, Digest: h.Digest, Address: h.Address, Former: h.Former,
 		Withdrawn: h.Withdrawn, By: h.By, At: h.At}
 	switch {
 	case h.Name != name:

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"stead/controller/state"
 	"stead/host/fault"
 	"stead/host/report"
 	"stead/host/unit"
@@ -340,77 +339,4 @@ func TestStoredReportsThatCannotBeReadAreReplaced(t *testing.T) {
 	require.True(t, c.store("ws1", batch("r1", 1, 2, reportOf("a", 1, report.Failed))), "what it follows cannot be read")
 	require.False(t, c.store("ws1", batch("r1", 0, 3, reportOf("a", 1, report.Failed))))
 	c.lines("ws1", "a/1/failed")
-}
-
-func TestProfilesAreStoredOnceAndSeenByAll(t *testing.T) {
-	m, c := alone(t)
-	other := start(t, m, marker(t))
-	require.Empty(t, c.Profiles())
-	require.Zero(t, c.Seen("ws1"))
-	p := wire.Profile{Wire: 1, Version: "1.0.0", Wires: []int{1}, Vocabulary: wire.Vocabulary(), Capabilities: []string{wire.ServiceManager}}
-	require.NoError(t, c.PutProfile(t.Context(), "ws1", p))
-	require.Equal(t, p, c.Profiles()["ws1"], "one's own is there at once")
-	require.WithinDuration(t, time.Now(), c.Seen("ws1"), time.Minute)
-	require.True(t, waits(func() bool { return len(other.Profiles()) == 1 }))
-	require.WithinDuration(t, time.Now(), other.Seen("ws1"), time.Minute)
-
-	bucket, err := c.js().Stream(t.Context(), "KV_profiles")
-	require.NoError(t, err)
-	before := bucket.CachedInfo().State.LastSeq
-	for range 5 {
-		require.NoError(t, c.PutProfile(t.Context(), "ws1", p))
-		require.NoError(t, other.PutProfile(t.Context(), "ws1", p))
-	}
-	info, err := bucket.Info(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, before, info.State.LastSeq, "what is the same is not written")
-
-	p.Version = "1.0.1"
-	require.NoError(t, other.PutProfile(t.Context(), "ws1", p))
-	p.Version = "1.0.2"
-	require.NoError(t, c.PutProfile(t.Context(), "ws1", p), "also when the copy is late")
-	require.True(t, waits(func() bool { return other.Profiles()["ws1"].Version == "1.0.2" }))
-
-	p.OS = strings.Repeat("x", 65<<10)
-	require.Equal(t, fault.Invalid, fault.ClassOf(c.PutProfile(t.Context(), "ws1", p)))
-
-	require.False(t, c.store("ws1", batch("r1", 0, 1, reportOf("a", 1, report.Converged))))
-	c.lines("ws1", "a/1/converged")
-	require.NoError(t, c.Forget(t.Context(), "ws1"))
-	require.NoError(t, c.Forget(t.Context(), "ws1"))
-	require.NoError(t, c.Forget(t.Context(), "nobody"))
-	require.Empty(t, c.Profiles())
-	require.Nil(t, c.Summary("ws1"))
-	require.True(t, waits(func() bool { return len(other.Profiles()) == 0 && other.Summary("ws1") == nil }))
-	p.OS = ""
-	require.NoError(t, other.PutProfile(t.Context(), "ws1", p), "a node that comes back")
-	require.False(t, other.store("ws1", batch("r1", 0, 1, reportOf("a", 1, report.Converged))))
-	require.True(t, waits(func() bool { return len(c.Profiles()) == 1 && c.Summary("ws1") != nil }))
-}
-
-func TestWhenNodesAreHeardIsToldToOthersOnceAMinute(t *testing.T) {
-	m := meshtest.New(t)
-	var mu sync.Mutex
-	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	clock := func(o *state.Options) {
-		o.Clock = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
-	}
-	c, other := start(t, m, marker(t), clock), start(t, m, marker(t), clock)
-	c.Touch("ws1")
-	require.Equal(t, now, c.Seen("ws1"))
-	require.True(t, waits(func() bool { return other.Seen("ws1").Equal(now) }), "a node that says nothing of itself")
-	first := now
-	mu.Lock()
-	now = now.Add(59 * time.Second)
-	mu.Unlock()
-	c.Touch("ws1")
-	require.Equal(t, now, c.Seen("ws1"))
-	time.Sleep(2500 * time.Millisecond) // longer than it is looked for
-	require.Equal(t, first, other.Seen("ws1"))
-	mu.Lock()
-	now = now.Add(time.Second)
-	mu.Unlock()
-	c.Touch("ws1")
-	require.True(t, waits(func() bool { return other.Seen("ws1").Equal(first.Add(time.Minute)) }))
-	require.Empty(t, other.Profiles())
 }

@@ -117,13 +117,14 @@ func (r *textReading) read(ctx context.Context, t *tree) {
 // scanPath is a walk through a folder, or to a single file.
 func (s *Source) scanPath(ctx context.Context) (*tree, error) {
 	var st unix.Stat_t
-	switch err := unix.Stat(s.dir, &st); {
-	case errors.Is(err, unix.ENOENT) && unix.Lstat(s.dir, &st) == nil:
+	err := unix.Stat(s.dir, &st)
+	if errors.Is(err, unix.ENOENT) && unix.Lstat(s.dir, &st) == nil {
 		t := &tree{s: s}
 		t.problem(s.shown(""), "it is a link to a file that does not exist", "put the file there, or name another")
 		return t, nil
-	case err != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return s.scan(ctx), nil
+	}
+	if file := err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR; !file {
+		return s.scan(ctx), nil // which says what is wrong with the path, too
 	}
 	above, err := New(Options{Dir: filepath.Dir(s.o.Dir), Logger: s.o.Logger})
 	if err != nil {

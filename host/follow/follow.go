@@ -63,6 +63,12 @@ type Options struct {
 	// Declare takes the set in force over. It is called in the goroutine of Run, at
 	// the start and whenever the set changed; an error ends Run.
 	Declare func(ctx context.Context, set Set) error
+	// Introduce is called when controllers ask for the node's profile; nil for
+	// nobody.
+	Introduce func()
+	// Machine says which machine this is, and which boot of it, as profiles do; nil
+	// for nothing.
+	Machine func() (id, boot string)
 	// Reconnected has a token whenever the connection may have come or gone; nil
 	// for never.
 	Reconnected <-chan struct{}
@@ -111,6 +117,9 @@ func New(o Options) (*Follower, error) {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 15 * time.Second
+	}
+	if o.Introduce == nil {
+		o.Introduce = func() {}
 	}
 	holding, err := accept.Open(o.Held, o.Declarations)
 	if err != nil {
@@ -201,7 +210,7 @@ func token(c chan struct{}) {
 
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it is what ended
 	}
 	return fault.New(fault.ClassOf(err), "hand on declarations", "", err)
 }

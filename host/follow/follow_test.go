@@ -96,6 +96,46 @@ func TestSourceSaysHowItStands(t *testing.T) {
 	})
 }
 
+// TestSourceNamesWhatWasHandedOn: whoever reads Source goes by it for reports, so
+// a revision stands in it when the loop has the set, and not before.
+func TestSourceNamesWhatWasHandedOn(t *testing.T) {
+	begun(t, func(t *testing.T, r *rig) {
+		before := r.f.Source().Source
+		require.Equal(t, before.Revision, before.Current())
+		var during wire.Source
+		r.handing = func() { during = r.f.Source().Source }
+		r.c.apply(2, "web")
+		r.f.Hint(0)
+		after(time.Second)
+		require.Equal(t, before.Revision, during.Current())
+		require.Equal(t, before.Revision+1, r.f.Source().Current())
+		<-r.f.Changed()
+
+		r.c.with(func(c *controllers) { c.revision, c.written = 30, 29 })
+		r.f.Hint(30)
+		after(time.Second)
+		require.Equal(t, before.Revision+1, r.f.Source().Revision, "the index in force is the one of before")
+		require.Equal(t, uint64(29), r.f.Source().Current())
+		<-r.f.Changed()
+	})
+}
+
+func TestWhoIsAskedForItsProfileSendsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		sent := 0
+		r.o.Introduce = func() { sent++ }
+		r.start()
+		after(time.Second)
+		require.Zero(t, sent)
+		r.c.with(func(c *controllers) {
+			c.lie = func(_ wire.SyncRequest, reply *wire.SyncReply) { reply.Profile, c.lie = true, nil }
+		})
+		r.f.Hint(0)
+		after(time.Minute)
+		require.Equal(t, 1, sent)
+	})
+}
+
 func TestAHintIsFollowedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.start()

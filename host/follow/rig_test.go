@@ -51,6 +51,7 @@ type controllers struct {
 	epoch       string
 	follows     []string
 	revision    uint64
+	written     uint64 // SyncReply.Since of every answer that it is the same
 	set         map[string]declared
 	generations map[string]uint64     // of every name that was ever declared
 	tombs       map[string]wire.Entry // by name; Generation is the revision of the tombstone
@@ -147,7 +148,7 @@ func digest(body []byte) string {
 
 // index is what is declared now, for somebody who asks so.
 func (c *controllers) index(r wire.SyncRequest) wire.Index {
-	i := wire.Index{Wire: wire.Version, Mesh: c.trust.Mesh, Epoch: c.epoch, Follows: c.follows, Revision: c.revision, Node: "ws1", Keep: c.keep}
+	i := wire.Index{Wire: wire.Version, Mesh: c.trust.Mesh, Epoch: c.epoch, Follows: c.follows, Revision: c.revision, Node: "ws1", Keep: c.keep, Nonce: r.Nonce}
 	for _, name := range slices.Sorted(maps.Keys(c.set)) {
 		d := c.set[name]
 		i.Entries = append(i.Entries, wire.Entry{Name: name, UID: d.uid, Generation: d.generation, Digest: digest(d.body), Size: len(d.body)})
@@ -247,7 +248,7 @@ func (c *controllers) synced(r wire.SyncRequest) wire.SyncReply {
 	case r.Epoch == i.Epoch && r.Revision > c.revision && r.Proof == nil:
 		reply.Prove = true
 	case r.Mesh == i.Mesh && r.Epoch == i.Epoch && r.Digest == i.Digest() && len(i.Withdrawn) == 0:
-		reply.Same = true
+		reply.Same, reply.Since = true, c.written
 	default:
 		reply.Signed = c.sign(i)
 	}
@@ -356,6 +357,8 @@ type rig struct {
 	trust accept.Trust
 	f     *Follower
 	end   func()
+
+	handing func() // called while a set is handed on; nil for nothing
 }
 
 func newRig(t *testing.T) *rig {
@@ -379,6 +382,9 @@ func (r *rig) start() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.sets = append(r.sets, set)
+			if r.handing != nil {
+				r.handing()
+			}
 			return nil
 		}
 	}

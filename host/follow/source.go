@@ -44,7 +44,7 @@ func (f *Follower) tell(change func(s *Source)) {
 	change(&f.source)
 	now := f.source
 	f.mu.Unlock()
-	if before.Mesh != now.Mesh || before.Epoch != now.Epoch || before.Revision != now.Revision || before.Trouble != now.Trouble ||
+	if before.Mesh != now.Mesh || before.Epoch != now.Epoch || before.Revision != now.Revision || before.Same != now.Same || before.Trouble != now.Trouble ||
 		before.Silence != now.Silence || !slices.Equal(before.Kept, now.Kept) {
 		token(f.changed)
 	}
@@ -54,9 +54,13 @@ func (f *Follower) tell(change func(s *Source)) {
 func (f *Follower) stand(t accept.Trust) {
 	kept, held := f.holding.Kept(t), f.holding.Under(t)
 	f.tell(func(s *Source) {
+		was := s.Source
 		s.Mesh, s.Epoch, s.Revision, s.Kept = t.Mesh, "", 0, kept
 		if held != nil {
 			s.Epoch, s.Revision = held.Epoch, held.Revision
+		}
+		if was.Mesh != s.Mesh || was.Epoch != s.Epoch {
+			s.Same = 0
 		}
 	})
 }

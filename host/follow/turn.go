@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 		if err := f.declare(ctx); err != nil {
 			return 0, err
 		}
+		f.stand(t) // now, since whoever reads the source goes by it for reports
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -56,15 +58,23 @@ func (f *Follower) turn(ctx context.Context) (next time.Duration, err error) {
 // nothing was accepted, or nothing new.
 func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*accept.Decision, error) {
 	for range rounds {
-		reply, err := f.sync(ctx, t, least)
+		nonce := rand.Text()
+		reply, err := f.sync(ctx, t, least, nonce)
 		if err != nil {
 			return nil, err
 		}
+		if reply.Profile {
+			f.o.Introduce()
+		}
 		if reply.Same {
-			f.tell(func(s *Source) { s.Fetching = 0 }) // of an index that was taken back
+			// Nothing is fetched of an index that was taken back.
+			f.tell(func(s *Source) { s.Fetching, s.Same = 0, reply.Since })
 			return nil, nil
 		}
 		d, err := accept.Decide(t, f.holding, *reply.Signed)
+		if err == nil && d.Index.Nonce != nonce {
+			err = replayed()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -79,6 +89,13 @@ func (f *Follower) renew(ctx context.Context, t accept.Trust, least uint64) (*ac
 	return nil, fault.New(fault.Conflict, "fetch declarations", "", errors.New("they change faster than they can be fetched"))
 }
 
+// replayed is the error of an index that is right, and was asked for by another
+// question: what it says may be no longer true.
+func replayed() error {
+	return fault.New(fault.Refused, "accept index", "", errors.New("it answers another question than the one that was asked")).
+		WithHint("an answer of before was replayed, or the controller is of an older version of stead")
+}
+
 // accept makes d durable, and then the state in memory.
 func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, error) {
 	change, next, err := d.Complete(f.bodies, time.Now())
@@ -91,7 +108,6 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 	before := f.holding.Under(t)
 	f.holding = next
 	clear(f.bodies)
-	f.stand(t)
 	facts := []any{"revision", d.Index.Revision, "declarations", len(d.Index.Entries), "changed", len(change.Put), "withdrawn", d.Withdrawn}
 	if before == nil || before.Epoch != d.Index.Epoch {
 		facts = append(facts, "mesh", d.Index.Mesh, "epoch", d.Index.Epoch, "kept", next.Kept(t))
@@ -101,9 +117,12 @@ func (f *Follower) accept(t accept.Trust, d accept.Decision) (*accept.Decision, 
 }
 
 // sync asks what is declared. The answer says Same, or holds an index.
-func (f *Follower) sync(ctx context.Context, t accept.Trust, least uint64) (wire.SyncReply, error) {
+func (f *Follower) sync(ctx context.Context, t accept.Trust, least uint64, nonce string) (wire.SyncReply, error) {
 	request := f.holding.Request(t)
-	request.Least, request.Trouble = least, f.Source().Trouble
+	request.Least, request.Nonce, request.Trouble = least, nonce, f.Source().Trouble
+	if f.o.Machine != nil {
+		request.Machine, request.Boot = f.o.Machine()
+	}
 	var reply wire.SyncReply
 	err := f.ask(ctx, subject.Sync, request, &reply)
 	if err == nil && reply.Prove {

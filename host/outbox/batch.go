@@ -84,12 +84,12 @@ func fit(r *report.Report) *report.Report {
 		return r
 	}
 	cut := *r
-	cut.Text, cut.Hint = short(cut.Text, maxLine), short(cut.Hint, maxLine)
+	cut.Text, cut.Hint = short(cut.Text), short(cut.Hint)
 	cut.Warnings, cut.Lines = lines(cut.Warnings), lines(cut.Lines)
 	cut.Steps = slices.Clone(cut.Steps[max(0, len(cut.Steps)-maxLines):])
 	for i := range cut.Steps {
 		s := &cut.Steps[i]
-		s.Object, s.Reason, s.Error = short(s.Object, maxLine), short(s.Reason, maxLine), short(s.Error, maxLine)
+		s.Object, s.Reason, s.Error = short(s.Object), short(s.Reason), short(s.Error)
 	}
 	return &cut
 }
@@ -97,7 +97,7 @@ func fit(r *report.Report) *report.Report {
 func lines(all []string) []string {
 	cut := slices.Clone(all[max(0, len(all)-maxLines):])
 	for i := range cut {
-		cut[i] = short(cut[i], maxLine)
+		cut[i] = short(cut[i])
 	}
 	return cut
 }
@@ -105,5 +105,5 @@ func lines(all []string) []string {
 // sameSource compares what matters of where declarations come from; that it was
 // looked at again is no news.
 func sameSource(a, b wire.Source) bool {
-	return a.Mesh == b.Mesh && a.Epoch == b.Epoch && a.Revision == b.Revision && a.Trouble == b.Trouble && slices.Equal(a.Kept, b.Kept)
+	return a.Mesh == b.Mesh && a.Epoch == b.Epoch && a.Current() == b.Current() && a.Revision == b.Revision && a.Trouble == b.Trouble && slices.Equal(a.Kept, b.Kept)
 }

@@ -81,6 +81,7 @@ func (b *Outbox) putAll(p *pending, retry time.Duration) time.Duration {
 		*p = pending{notes: map[string][]byte{}}
 		return 0
 	}
+	p.trim()
 	if retry == 0 {
 		b.o.Logger.Error("events cannot be kept on disk", "error", err, "retry", firstRetry)
 	}
@@ -100,6 +101,12 @@ func (p *pending) add(events []wire.Event, notes map[string][]byte) {
 	for key, note := range notes {
 		p.notes[key] = note
 	}
+}
+
+// trim forgets the oldest of what the spool did not take, when they are too many:
+// what happens to a thousand units at once is more, and goes to a spool that is
+// well.
+func (p *pending) trim() {
 	if over := len(p.events) - maxPending; over > 0 {
 		p.lost, p.until = p.lost+over, p.events[over-1]
 		p.events = append([]wire.Event{}, p.events[over:]...)
@@ -169,7 +176,7 @@ func (b *Outbox) refused(events []wire.Event, cause error) {
 		return
 	}
 	loss := wire.Event{ID: last.ID + "+", At: last.At, Source: last.Source, Node: last.Node, Kind: "lost",
-		Text: short(fmt.Sprintf("%d events were lost: a controller refused them: %v", len(events), cause), maxText)}
+		Text: short(fmt.Sprintf("%d events were lost: a controller refused them: %v", len(events), cause))}
 	if err := b.o.Spool.Put([]wire.Event{loss}, nil); err != nil {
 		b.o.Logger.Error("events cannot be kept on disk", "error", err)
 	}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,10 +254,24 @@ func TestADiskThatTakesNothingCostsNoEventWhileItLasts(t *testing.T) {
 	})
 }
 
+func TestWhatHappensToVeryManyAtOnceIsTold(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		var all []*report.Report
+		for n := range maxPending + 5 {
+			all = append(all, rep(fmt.Sprintf("u%04d", n), report.Converged, ""))
+		}
+		r.publish(all...)
+		r.after(time.Minute)
+		require.Len(t, r.events(), maxPending+5)
+		require.NotContains(t, strings.Join(r.events(), "\n"), "lost")
+	})
+}
+
 func TestADiskThatTakesNothingForLongCostsTheOldestAndThatIsTold(t *testing.T) {
 	p := &pending{notes: map[string][]byte{}}
 	for n := range maxPending + 3 {
 		p.add([]wire.Event{{ID: fmt.Sprint(n), Node: "ws1"}}, nil)
+		p.trim()
 	}
 	require.Len(t, p.events, maxPending)
 	require.Equal(t, wire.Event{ID: "2+", Node: "ws1", Kind: "lost", Text: "3 events were lost: the disk took none"}, p.loss())

@@ -32,7 +32,8 @@ func (b *Outbox) sendReports(ctx context.Context) error {
 			settle(ctx, b.looked)
 		default:
 		}
-		out, err := s.next(b.o.Reports(), b.o.Source())
+		source := b.o.Source() // first: reports are of what it names, or of later
+		out, err := s.next(b.o.Reports(), source)
 		if err != nil {
 			b.o.Logger.Error("reports cannot be written", "error", err)
 		}

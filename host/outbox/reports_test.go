@@ -68,6 +68,25 @@ func TestWhereItComesFromIsToldWhenThatChanges(t *testing.T) {
 		require.Equal(t, []string{"0→1 0", "1→2 0"}, r.batches())
 		require.Equal(t, "refused", r.mesh.source.Trouble)
 		require.Equal(t, []string{"x"}, r.mesh.source.Kept)
+		r.setSource(wire.Source{Mesh: "m", Epoch: "e", Revision: 8, Same: 9, Trouble: "refused", Kept: []string{"x"}})
+		r.after(time.Second)
+		require.Equal(t, []string{"0→1 0", "1→2 0", "2→3 0"}, r.batches(), "that it is the same still is news after a change")
+	})
+}
+
+// TestReportsAreNoOlderThanWhatTheyComeFrom: a batch that names a revision holds
+// what was reported when that was in force, or later.
+func TestReportsAreNoOlderThanWhatTheyComeFrom(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		r.asked = func() { // an index is taken over meanwhile
+			r.mu.Lock()
+			r.reports = []*report.Report{rep("a", report.Converged, "")}
+			r.mu.Unlock()
+		}
+		r.publish(rep("a", report.Waiting, report.Starting))
+		r.after(time.Second)
+		require.Equal(t, []string{"a converged 1"}, r.stored())
+		require.Len(t, r.batches(), 1)
 	})
 }
 

@@ -78,7 +78,7 @@ func (l *line) delay() time.Duration {
 		return 0
 	}
 	d := min(firstRetry<<min(l.fails-1, 10), lastRetry)
-	return d/2 + rand.N(d)
+	return d/2 + rand.N(d/2)
 }
 
 // stored reports whether a message whose sending ended in err may have been
@@ -110,11 +110,11 @@ func (l *line) connected(ctx context.Context, changed <-chan struct{}) bool {
 	return false
 }
 
-func short(text string, most int) string {
-	if len(text) <= most {
+func short(text string) string {
+	if len(text) <= maxLine {
 		return text
 	}
-	cut := most
+	cut := maxLine
 	for cut > 0 && text[cut]&0xC0 == 0x80 {
 		cut-- // not within a rune
 	}

@@ -224,6 +224,7 @@ type rig struct {
 	mu      sync.Mutex
 	reports []*report.Report
 	source  wire.Source
+	asked   func() // called, unlocked, when the source was asked for; nil for nothing
 	profile wire.Profile
 	removed string
 }
@@ -267,7 +268,7 @@ func (r *rig) start() {
 	r.box = New(Options{
 		Node: func() string { return "ws1" }, Link: r.mesh, Spool: faulty{s, r}, Published: r.published, Logger: slog.New(slog.DiscardHandler),
 		Reports: func() []*report.Report { r.mu.Lock(); defer r.mu.Unlock(); return r.reports },
-		Source:  func() wire.Source { r.mu.Lock(); defer r.mu.Unlock(); return r.source },
+		Source:  r.theSource,
 		Profile: func() wire.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
 		Removed: func(why string) { r.mu.Lock(); defer r.mu.Unlock(); r.removed = why },
 	})
@@ -287,6 +288,17 @@ func (r *rig) publish(all ...*report.Report) {
 	r.reports = all
 	r.mu.Unlock()
 	wake(r.published)
+}
+
+// theSource is what the outbox is told.
+func (r *rig) theSource() wire.Source {
+	r.mu.Lock()
+	source, asked := r.source, r.asked
+	r.mu.Unlock()
+	if asked != nil {
+		asked()
+	}
+	return source
 }
 
 func (r *rig) setSource(s wire.Source) {

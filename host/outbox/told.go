@@ -12,9 +12,6 @@ import (
 	"stead/mesh/wire"
 )
 
-// maxText bounds the sentence of an event, in bytes.
-const maxText = 1 << 10
-
 // Kinds of events besides those of a step that is named by what was done.
 const (
 	kindOutcome = "outcome"
@@ -159,7 +156,7 @@ func (t *teller) stamp(events []wire.Event) []wire.Event {
 	slices.SortStableFunc(events, func(a, b wire.Event) int { return a.At.Compare(b.At) })
 	for i := range events {
 		e := &events[i]
-		e.ID, e.At, e.Source, e.Node, e.Text = t.id(), e.At.UTC(), "host", t.node(), short(e.Text, maxText)
+		e.ID, e.At, e.Source, e.Node, e.Text = t.id(), e.At.UTC(), "host", t.node(), short(e.Text)
 	}
 	return events
 }

@@ -85,8 +85,8 @@ func put(file, text string) ([]string, error) {
 		return nil, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.Failed, "read", file, err)
-	case text == "" && err != nil:
-		return nil, nil
+	case text == "" && err != nil: // it is not there
+		return nil, nil //nolint:nilerr // that is what is wanted
 	case text == "":
 		if err := os.Remove(file); err != nil {
 			return nil, fault.New(fault.Failed, "remove", file, err)

@@ -38,7 +38,7 @@ func Dial(ctx context.Context, log *slog.Logger) (*Manager, error) {
 // Close ends the connection.
 func (s *Manager) Close() {
 	s.stop()
-	<-s.done
+	<-s.done //nolint:errcheck // Run returns nil when it is ended
 }
 
 // Path is where the manager looks for unit files.

@@ -27,6 +27,7 @@ func (p *problem) Error() string { return p.Description }
 // Error codes of JetStream, as its errors.json numbers them.
 const (
 	storeFailed      = 10077 // with the store's words
+	createFailed     = 10049 // with the reason
 	tooLargeMessage  = 10054
 	wrongSequence    = 10071
 	wrongSequence2   = 10164 // the same, of a stream with replicas
@@ -58,6 +59,10 @@ func (p *problem) fault() error {
 		if strings.HasPrefix(p.Description, "maximum ") {
 			class = fault.Refused // the bucket is full
 		}
+	case createFailed:
+		if p.Description == "error creating store for stream" {
+			class = fault.Unavailable // two make it at once, or the disk is full
+		}
 	case atomicDisabled, notForAccount:
 		class = fault.Unsupported
 	case tooManyBatches, notEnabled, storageExceeded, resourceExceeded:
@@ -66,6 +71,9 @@ func (p *problem) fault() error {
 		if p.Code == 503 {
 			class = fault.Unavailable
 		}
+	}
+	if p.ErrCode == incompleteBatch {
+		return fault.New(class, "", "", fmt.Errorf("the server did not store all of it, its disk may be full: %w", p))
 	}
 	return fault.New(class, "", "", p)
 }

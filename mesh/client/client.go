@@ -137,7 +137,7 @@ func (c *Client) Follow(ctx context.Context, r wire.EventsRequest, take func(wir
 		cancel()
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it is what ended
 		case err != nil && again(err):
 			trouble(err)
 			continue

@@ -34,7 +34,7 @@ func run(t *testing.T, checks []check) (through, refused int) {
 	r := newRealm(t)
 	strict := r.start(t, identity.Permissions())
 	defer strict.stop()
-	strict.patience = 300 * time.Millisecond // for what must not come
+	strict.patience = 150 * time.Millisecond // for what must not come
 	for _, c := range checks {
 		if c.open == nil {
 			through++

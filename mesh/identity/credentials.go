@@ -62,7 +62,8 @@ func ReadCredentials(path string) (Credentials, error) {
 	}
 	if c.Schema != schema {
 		return Credentials{}, fault.New(fault.Unsupported, "read credentials", path,
-			fmt.Errorf("schema %d; this version reads %d", c.Schema, schema))
+			fmt.Errorf("schema %d; this version reads %d", c.Schema, schema)).
+			WithHint("another version of stead wrote it: use that one here, or have credentials made by this one")
 	}
 	if err := c.check(); err != nil {
 		return Credentials{}, fault.New(fault.Invalid, "read credentials", path, err)

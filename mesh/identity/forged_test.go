@@ -40,7 +40,7 @@ func forgeries() map[string]string {
 
 // claims is what the server would say of a user, as the user itself can write
 // it: all of it is public.
-func claims(t *testing.T, c identity.Credentials) string {
+func claims(t testing.TB, c identity.Credentials) string {
 	t.Helper()
 	info := map[string]string{"user": c.PublicKey(), "name_tag": c.Name}
 	row, _ := identity.Permissions().Role(c.Role)
@@ -145,6 +145,67 @@ func (w *world) callerOf(t *testing.T, header string) (identity.Caller, string) 
 		require.Equal(t, identity.Caller{Account: identity.VIEW, Role: identity.Viewer, Name: "vera", User: c.PublicKey()}, caller)
 	}
 	return caller, m.Header.Get(identity.CallerHeader)
+}
+
+// forgesNobody has each of those who ask say that it is another, to whoever
+// serves what it may ask.
+func forgesNobody() []check {
+	ws1, ws2 := who{identity.Host, "ws1"}, who{identity.Host, "ws2"}
+	alice, bob, vera := who{identity.Operator, "alice"}, who{identity.Operator, "bob"}, who{identity.Viewer, "vera"}
+	var all []check
+	for _, x := range []struct {
+		is, as  who
+		subject string
+		serves  who
+	}{
+		{ws1, ws2, "node.v1.ws1.sync", controller},
+		{ws1, ws2, "node.v1.ws1.body", controller},
+		{ws1, ws2, "node.v1.ws1.report", controller},
+		{ws1, who{identity.Runtime, "ws1"}, "node.v1.ws1.event", controller},
+		{ws1, controller, "node.v1.ws1.profile", controller},
+		{ws1, alice, "node.v1.ws1.sync", controller},
+		{who{identity.Runtime, "ws1"}, ws1, "node.v1.ws1.event", controller},
+		{who{identity.Runtime, "ws1"}, who{identity.Runtime, "ws2"}, "node.v1.ws1.claim", controller},
+		{vera, alice, "mesh.v1.r.get", controller},
+		{vera, alice, "mesh.v1.r.events", controller},
+		{vera, who{identity.Viewer, "vic"}, "mesh.v1.r.progress", controller},
+		{alice, bob, "mesh.v1.w.apply", controller},
+		{alice, bob, "mesh.v1.w.part-abcdefgh", controller},
+		{alice, ws1, "mesh.v1.w.upload", controller},
+		{alice, bob, "seat.v1.w.ws1.s.stop", tool1},
+	} {
+		all = append(all, check{
+			string(x.is.role) + " " + x.is.name + " says at " + x.subject + " that it is " + string(x.as.role) + " " + x.as.name,
+			claimsToBe(x.is, x.as, x.subject, x.serves), func(t *identity.Table) { lives(x.is.role, row(t, x.serves.role).Account)(t) },
+			"in the account of " + string(x.serves.role) + ": " + string(x.is.role),
+		})
+	}
+	return all
+}
+
+// claimsToBe calls subject in another's name, in every way that forgeries knows,
+// and reports whether whoever serves it took the caller for that one.
+func claimsToBe(is, as who, subject string, serves who) func(*world) bool {
+	return func(w *world) bool {
+		w.furnish()
+		w.forget()
+		forged := claims(w.t, w.realm.user(w.t, as.role, as.name))
+		c := w.credentials(is.role, is.name)
+		raw := w.rawDial(c)
+		defer raw.close()
+		for _, header := range forgeries() {
+			require.NotContains(w.t, raw.publish(subject, c.Inbox()+".x", strings.ReplaceAll(header, "ME", forged)), "-ERR")
+		}
+		w.settle()
+		s := w.be(serves.role, serves.name)
+		require.Len(w.t, s.got, len(forgeries()))
+		for _, m := range s.got {
+			if caller, err := s.creds.Caller(m); err == nil && caller.Role == as.role && caller.Name == as.name {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // TestAnAnswerDoesNotSpeakForOthers has a tool forge the caller in an answer,

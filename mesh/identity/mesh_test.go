@@ -255,6 +255,7 @@ func TestCredentialsThatDoNotFitAreRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 		_, err = identity.ReadCredentials(path)
 		require.Equal(t, x.class, fault.ClassOf(err), "%s: %v", name, err)
+		require.Equal(t, x.class == fault.Unsupported, fault.HintOf(err) != "", "%s: what to do about it", name)
 	}
 	require.NoError(t, os.WriteFile(path, good, 0o600))
 	_, err = identity.ReadCredentials(path)

@@ -192,15 +192,20 @@ func (w *world) furnish() {
 	js, err := jetstream.New(c.nc)
 	require.NoError(w.t, err)
 	w.js = js
-	_, err = js.CreateStream(w.t.Context(), jetstream.StreamConfig{
-		Name: "KV_state", Subjects: []string{"$KV.state.>"}, MaxMsgsPerSubject: 1, MaxBytes: 1 << 20, AllowDirect: true,
-		AllowRollup: true, // so that nothing but a permission stops one
-	})
-	require.NoError(w.t, err)
+	// So that nothing but a permission stops anything, they allow more than those
+	// that controllers make.
+	for stream, subjects := range map[string]string{"KV_state": "$KV.state.>", "KV_profiles": "$KV.profiles.>", "KV_reports": "$KV.reports.>", "AUDIT": "audit.v1.*"} {
+		_, err = js.CreateStream(w.t.Context(), jetstream.StreamConfig{
+			Name: stream, Subjects: []string{subjects}, MaxMsgsPerSubject: 1, MaxBytes: 1 << 20, AllowDirect: true, AllowRollup: true,
+		})
+		require.NoError(w.t, err)
+	}
 	_, err = js.CreateConsumer(w.t.Context(), "KV_state", jetstream.ConsumerConfig{Durable: "reader", AckPolicy: jetstream.AckExplicitPolicy})
 	require.NoError(w.t, err)
-	_, err = js.Publish(w.t.Context(), "$KV.state.seed", []byte("kept"))
-	require.NoError(w.t, err)
+	for subject, text := range map[string]string{"$KV.state.seed": "kept", "$KV.profiles.ws2": "kept", "$KV.reports.ws2": "kept", "audit.v1.ws2": "told"} {
+		_, err = js.Publish(w.t.Context(), subject, []byte(text))
+		require.NoError(w.t, err)
+	}
 }
 
 // settle lets everybody take and answer what was sent to them, until nobody has

@@ -69,6 +69,7 @@ func TestStoreHasOneOwner(t *testing.T) {
 	err = second.Run(t.Context())
 	require.True(t, fault.Is(err, fault.Conflict), "%v", err)
 	require.ErrorContains(t, err, "another process serves it")
+	require.Equal(t, "end that first: systemctl stop stead-controller", fault.HintOf(err))
 	stop()
 	run(t, options(t, m, store))
 }

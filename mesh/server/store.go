@@ -92,7 +92,8 @@ func (s store) take(server string) (release func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		release()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fault.New(fault.Conflict, "open store", s.dir, errors.New("another process serves it"))
+			return nil, fault.New(fault.Conflict, "open store", s.dir, errors.New("another process serves it")).
+				WithHint("end that first: systemctl stop stead-controller")
 		}
 		return nil, fault.New(fault.Failed, "lock store", path, err)
 	}

@@ -54,17 +54,23 @@ type Index struct {
 	Withdrawn     []string `json:"withdrawn,omitempty"`
 	WithdrawnUIDs []string `json:"withdrawn_uids,omitempty"`
 	Since         uint64   `json:"since,omitempty"`
+	// Nonce is SyncRequest.Nonce of the question that this index answers. So an index
+	// that was signed before is no answer, not even to a host that holds nothing.
+	Nonce string `json:"nonce,omitempty"`
 }
+
+// MaxNonce bounds a nonce, in bytes.
+const MaxNonce = 64
 
 // AnyUID is the uid of a tombstone that is meant for whatever is kept under its
 // name: somebody withdrew a name that mesh state did not hold.
 const AnyUID = "*"
 
-// Digest is of everything that an index declares; revision, lineage and
-// withdrawals of kept names are left out: two indexes of one epoch with the same
+// Digest is of everything that an index declares; revision, lineage, withdrawals
+// of kept names and nonce are left out: two indexes of one epoch with the same
 // digest ask for the same.
 func (i Index) Digest() string {
-	i.Revision, i.Follows, i.Withdrawn, i.WithdrawnUIDs, i.Since = 0, nil, nil, nil, 0
+	i.Revision, i.Follows, i.Withdrawn, i.WithdrawnUIDs, i.Since, i.Nonce = 0, nil, nil, nil, 0, ""
 	text, _ := json.Marshal(i) // numbers and texts always encode
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -85,7 +91,9 @@ type SyncRequest struct {
 	Epoch    string `json:"epoch,omitempty"` // "" before the first index
 	Revision uint64 `json:"revision,omitempty"`
 	Digest   string `json:"digest,omitempty"` // Index.Digest of what is held
-	Least    uint64 `json:"least,omitempty"`
+	// Nonce is a text that was never asked with before: 1 to MaxNonce bytes.
+	Nonce string `json:"nonce,omitempty"`
+	Least uint64 `json:"least,omitempty"`
 	// Kept are the names of declarations that the host keeps although no index of
 	// its epoch named them: of an epoch or a mesh before. Sorted. KeptUIDs are their
 	// uids, in the same order.
@@ -93,6 +101,10 @@ type SyncRequest struct {
 	KeptUIDs []string `json:"kept_uids,omitempty"`
 	// Trouble says why the last index was not accepted; "" when it was.
 	Trouble string `json:"trouble,omitempty"`
+	// Machine and Boot are those of the profile: who has another one of this node is
+	// asked for its own.
+	Machine string `json:"machine,omitempty"`
+	Boot    string `json:"boot,omitempty"`
 	// Proof is the signed index that is held, when the answer before asked for it.
 	Proof *Signed `json:"proof,omitempty"`
 }
@@ -103,9 +115,16 @@ type SyncReply struct {
 	// Prove asks for the index that the host holds, which is newer than the state
 	// of the controller: with it the controller knows that its store was rolled
 	// back, and tells nobody anything any more.
-	Prove    bool    `json:"prove,omitempty"`
-	Revision uint64  `json:"revision"` // of the answering controller's copy
-	Signed   *Signed `json:"signed,omitempty"`
+	Prove    bool   `json:"prove,omitempty"`
+	Revision uint64 `json:"revision"` // of the answering controller's copy
+	// Since, with Same, is the last revision that wrote anything of what the node
+	// has or had before that, or of the node: a declaration that was taken away and given back is the
+	// same, and reports of before do not speak of it.
+	Since  uint64  `json:"since,omitempty"`
+	Signed *Signed `json:"signed,omitempty"`
+	// Profile asks for the node's profile: controllers have none of it, or that of
+	// another machine or boot.
+	Profile bool `json:"profile,omitempty"`
 }
 
 // BodyRequest asks for canonical forms by their digests. A node gets only those

@@ -16,6 +16,7 @@ type Profile struct {
 	Kernel  string    `json:"kernel,omitempty"`
 	Machine string    `json:"machine,omitempty"` // machine-id, hashed with the mesh: tells two machines with one name apart
 	Boot    string    `json:"boot,omitempty"`    // boot id
+	Host    string    `json:"host,omitempty"`    // the name that the machine gives itself
 	Started time.Time `json:"started"`           // of the host process
 	// Wires are the versions of the messages that the host reads.
 	Wires []int `json:"wires"`
@@ -53,6 +54,7 @@ type Source struct {
 	Mesh     string    `json:"mesh"`
 	Epoch    string    `json:"epoch,omitempty"`
 	Revision uint64    `json:"revision,omitempty"` // of the index in force
+	Same     uint64    `json:"same,omitempty"`     // SyncReply.Since when the index in force was last found the same
 	Accepted time.Time `json:"accepted,omitzero"`  // when an index was last accepted or found the same
 	// Trouble says why the last index was not accepted; what was accepted before
 	// stays in force. "" when all is well.
@@ -61,6 +63,11 @@ type Source struct {
 	// an explicit withdrawal ends. Sorted.
 	Kept []string `json:"kept,omitempty"`
 }
+
+// Current is the revision of mesh state up to which reports that travel with s
+// speak of what is declared: they are no older than when the host took over, or
+// found the same, what the mesh declared for its node then.
+func (s Source) Current() uint64 { return max(s.Revision, s.Same) }
 
 // ReportBatch carries reports that changed since those of the batch before. A
 // host numbers its batches from 1 in each Run of its process; a controller that
@@ -92,7 +99,8 @@ type Event struct {
 	Node   string `json:"node,omitempty"`
 	Who    string `json:"who,omitempty"` // the person whose doing it was: "operator alice"
 	// Kind is what happened: apply, withdraw, node, seat, module, started, stopped, restarted,
-	// written, removed, reload, outcome, sync, lost.
+	// written, removed, reload, outcome, sync, lost,
+	// double.
 	Kind        string `json:"kind"`
 	Declaration string `json:"declaration,omitempty"`
 	Unit        string `json:"unit,omitempty"`

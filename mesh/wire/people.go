@@ -217,6 +217,7 @@ const (
 	Ready    = "ready"
 	Silent   = "silent"   // nothing was heard of it for two minutes
 	Refusing = "refusing" // it does not accept what controllers tell it; Source.Trouble says why
+	Double   = "double"   // two machines go by its credentials; Trouble says which
 	Unknown  = "new"      // it is known and was never heard of
 	Removed  = "removed"
 )
@@ -229,6 +230,7 @@ type Node struct {
 	Account  string                 `json:"account,omitempty"`
 	Linger   string                 `json:"linger,omitempty"`
 	Seen     time.Time              `json:"seen,omitzero"`
+	Trouble  string                 `json:"trouble,omitempty"` // what controllers find wrong with it, and the cure
 	Profile  *Profile               `json:"profile,omitempty"`
 	Source   *Source                `json:"source,omitempty"`
 	Declared int                    `json:"declared"`
@@ -259,15 +261,16 @@ type ProgressReply struct {
 }
 
 // ProgressOfName is how far one declaration has come. Nodes is how many it is
-// addressed to; those without a report of this generation are Nodes less the sum
-// of Outcomes. Leaving is how many still report it and are not addressed.
+// addressed to; those that are silent, or without a report of this generation, are
+// Nodes less the sum of Outcomes. Leaving is how many are not addressed and report it still, or had
+// it before its last change and did not say yet that they heard of that.
 type ProgressOfName struct {
 	Name       string                 `json:"name"`
 	Generation uint64                 `json:"generation"` // 0: not declared any more
 	Nodes      int                    `json:"nodes"`
 	Outcomes   map[report.Outcome]int `json:"outcomes,omitempty"`
 	Leaving    int                    `json:"leaving,omitempty"`
-	Silent     []string               `json:"silent,omitempty"`  // nodes without that report and not heard of; at most 20
+	Silent     []string               `json:"silent,omitempty"`  // nodes of either kind that are not heard of; at most 20
 	Notable    []NodeReport           `json:"notable,omitempty"` // failed and refused first, then waiting and contested; at most 5
 }
 

@@ -258,11 +258,11 @@ func TestCallsOutliveRuntimeAndHelperOnARealMachine(t *testing.T) {
 	require.Equal(t, unit.JobDone, late.Result)
 
 	// A job that ends while nobody listens is made out from the unit.
-	go func() { answered <- n.do(Restart, "slow.service") }()
-	queued()
 	require.NoError(t, os.MkdirAll("/run/systemd/system/stead-escalate.service.d", 0o755))
 	require.NoError(t, os.WriteFile("/run/systemd/system/stead-escalate.service.d/late.conf", []byte("[Service]\nExecStartPre=/bin/sleep 4\n"), 0o644))
 	n.run("systemctl", "daemon-reload")
+	go func() { answered <- n.do(Restart, "slow.service") }()
+	queued()
 	kill("stead-escalate.service")
 	a = <-answered
 	require.Empty(t, a.Err)

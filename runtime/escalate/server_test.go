@@ -170,7 +170,7 @@ func TestDeadlineLeavesTheJobAndItsEndIsToldLate(t *testing.T) {
 	var l later
 	c, _ := r.client(l.take)
 	require.NoError(t, c.Wait(bound(t)))
-	ctx, cancel := context.WithTimeout(WithFor(t.Context(), "operator alice"), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(WithFor(t.Context(), "operator alice"), 2*time.Second)
 	defer cancel()
 	out, err := c.Do(ctx, Request{Act: Start, Unit: "s.service"})
 	require.Equal(t, fault.Timeout, fault.ClassOf(err))

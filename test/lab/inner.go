@@ -21,6 +21,9 @@ type Inner struct{ Passed, Failed, Skipped []string }
 // Count is how many ran to their end.
 func (i Inner) Count() int { return len(i.Passed) + len(i.Failed) }
 
+// AmInside is whether this process runs in a lab node, as a test of RunTest.
+func AmInside() bool { return os.Getenv(insideEnv) != "" }
+
 // Inside lets a test run itself in a node. Inside one it is true, at once. Outside it boots a node, runs the calling test there and reports
 // what became of it; then it is false and the test has to return:
 //
@@ -34,7 +37,7 @@ func (i Inner) Count() int { return len(i.Passed) + len(i.Failed) }
 // It takes the running test binary itself, race detector and all, where the root file system is this machine's.
 func Inside(t testing.TB, o Options) bool {
 	t.Helper()
-	if os.Getenv(insideEnv) != "" {
+	if AmInside() {
 		return true
 	}
 	if o.Root == "" {

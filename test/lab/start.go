@@ -33,6 +33,10 @@ var (
 // Options.Name is the node's hostname here, "node" when empty: the name by which other processes find it gets this process's id and a number
 // added, so that tests of several packages can use the same names side by side.
 //
+// It waits, up to five minutes, while the machine has no room for another node: the kernel bounds how many inotify instances all of root's
+// processes have together, and a node takes eight; with the usual 128 there are some thirteen nodes at once. Who needs several nodes at a time
+// asks for few at a time.
+//
 // Options.Root is, when empty, what the environment variable STEAD_LAB_ROOT says.
 //
 // When the environment variable STEAD_LAB_LEDGER names a file, one line is appended to it, with "PACKAGE.TEST" of the test that started the
@@ -49,6 +53,11 @@ func Start(t testing.TB, o Options) *Node {
 		o.Root = os.Getenv(RootEnv)
 	}
 	o.Name = uniqueName(t, o.Name)
+	wait, cancelWait := context.WithTimeout(t.Context(), roomTimeout)
+	defer cancelWait()
+	if err := room(wait, instances); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
 	defer cancel()
 	n, err := Boot(ctx, o)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	"stead/test/lab"
 )
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait far more than they compute, so more of them may run at a time
 	// than there are processors.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "7"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -70,9 +71,21 @@ func install(t *testing.T) *machine {
 func installOn(t *testing.T, hostname string) *machine {
 	t.Helper()
 	t.Parallel()
+	reserve(t, 1)
 	m := bring(t, hostname)
 	m.Run(t, "mkdir", "-p", folder)
 	return m
+}
+
+// room is for how many nodes at once this package's tests have; see lab.Start.
+var room = semaphore.NewWeighted(10)
+
+// reserve waits for room for all the nodes of a test, so that no two tests wait for
+// each other with some of theirs.
+func reserve(t *testing.T, nodes int64) {
+	t.Helper()
+	require.NoError(t, room.Acquire(t.Context(), nodes))
+	t.Cleanup(func() { room.Release(nodes) })
 }
 
 // bring boots a node, on these networks, with the program and its unit files,

@@ -13,7 +13,7 @@ import (
 // TestAFolderComesToTheNodesThatItAddresses applies one folder, moves a label from
 // one node to the other, and lets a node come that was not there.
 func TestAFolderComesToTheNodesThatItAddresses(t *testing.T) {
-	r := startMesh(t, "ws1", "ws2")
+	r := startMeshWith(t, 2, "ws1", "ws2")
 	ws1, ws2 := r.nodes["ws1"], r.nodes["ws2"]
 	r.done("node", "label", "ws1", "role=web")
 	base, web := sleeper(1), sleeper(2)

@@ -79,6 +79,7 @@ func (r *rig) rejoin(m *machine, unit, content string) time.Duration {
 	m.until("what was declared meanwhile has landed", func() bool { return m.runs(unit, content) })
 	st, err := os.Stat(m.Path(path.Join(etc, unit)))
 	require.NoError(r, err)
+	m.until("it runs as declared", func() bool { return m.begun(unit).After(st.ModTime()) })
 	status, err := m.status()
 	require.NoError(r, err)
 	require.NotNil(r, status.Source.Mesh)

@@ -36,7 +36,14 @@ type rig struct {
 // startMesh boots a mesh with these nodes. It makes the test parallel.
 func startMesh(t *testing.T, nodes ...string) *rig {
 	t.Helper()
+	return startMeshWith(t, 0, nodes...)
+}
+
+// startMeshWith boots a mesh with these nodes, that so many will join later.
+func startMeshWith(t *testing.T, later int, nodes ...string) *rig {
+	t.Helper()
 	t.Parallel()
+	reserve(t, int64(1+len(nodes)+later))
 	r := &rig{T: t, net: lab.StartNetwork(t, lab.NetworkOptions{}), nodes: map[string]*machine{}}
 	r.ctl = bring(t, "ctl", r.net)
 	r.ctl.Run(t, "systemctl", "enable", "--now", controllerService)
@@ -102,7 +109,7 @@ func (r *rig) refused(code int, args []string, words ...string) {
 		require.Contains(r, out.Stderr, w, "stead %q", args)
 	}
 	require.Contains(r, out.Stderr, "error: ", "stead %q", args)
-	require.Contains(r, out.Stderr, "hint: ", "stead %q", args)
+	require.Regexp(r, `\nhint: .|\n  .*; .`, out.Stderr, "stead %q: the cure", args)
 	require.Equal(r, before, r.revision(), "stead %q changed something", args)
 }
 
@@ -144,7 +151,7 @@ func (r *rig) revision() uint64 {
 func (r *rig) events(args ...string) []wire.Event {
 	r.Helper()
 	var all []wire.Event
-	out := r.done(append([]string{"events", "--last", "10000", "-o", "json"}, args...)...)
+	out := r.done(append([]string{"events", "--since", "1h", "-o", "json"}, args...)...)
 	require.NoError(r, json.Unmarshal([]byte(out), &all), out)
 	return all
 }

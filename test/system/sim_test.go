@@ -31,9 +31,12 @@ import (
 type simulation struct {
 	t    *testing.T
 	dir  string
+	mesh string // the controller's folder
 	keys *identity.Mesh
 	urls []string
 	log  *lines
+	// servers are NATS servers that the controller uses; without any it runs one.
+	servers []string
 
 	modules        []modules.Manifest // that the controller brings; nil: those that are built in
 	stopController func()
@@ -65,36 +68,66 @@ func (l *lines) String() string {
 
 func newSimulation(t *testing.T) *simulation {
 	t.Helper()
-	s := &simulation{t: t, dir: t.TempDir(), log: &lines{}}
+	dir := t.TempDir()
+	s := &simulation{t: t, dir: dir, mesh: filepath.Join(dir, "mesh"), log: &lines{}}
 	s.startController()
 	var err error
-	s.keys, err = identity.Open(controller.KeysDir(filepath.Join(s.dir, "mesh")))
+	s.keys, err = identity.Open(controller.KeysDir(s.mesh))
 	require.NoError(t, err)
+	s.showLog()
+	return s
+}
+
+// showLog shows the log of a test that failed.
+func (s *simulation) showLog() {
+	t := s.t
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.log.String())
 		}
 	})
-	return s
 }
 
 // startController runs the controller, at the address that it had before.
 func (s *simulation) startController() {
 	s.t.Helper()
-	o := controller.Options{Dir: filepath.Join(s.dir, "mesh"), Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 512 << 20,
+	require.NoError(s.t, s.tryController(false))
+}
+
+// tryController is startController of one that may have reasons not to start.
+func (s *simulation) tryController(beginEpoch bool) error {
+	s.t.Helper()
+	o := controller.Options{Dir: s.mesh, BeginEpoch: beginEpoch, Name: "c1", Listen: "127.0.0.1:0", Hosts: []string{"127.0.0.1"}, MaxStore: 512 << 20,
 		Version: "1.0.0", Modules: s.modules, Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	if len(s.urls) > 0 {
+	switch {
+	case len(s.servers) > 0:
+		o.Servers, o.Listen, o.Hosts = s.servers, "", nil
+	case len(s.urls) > 0:
 		o.Listen = strings.TrimPrefix(s.urls[0], "tls://")
 	}
 	c, err := controller.New(o)
 	require.NoError(s.t, err)
-	s.stopController = s.background(c.Run)
+	refused := make(chan error, 1)
+	stop := s.background(func(ctx context.Context) error {
+		err := c.Run(ctx)
+		select {
+		case <-c.Ready():
+			return err
+		default:
+			refused <- err
+			return nil
+		}
+	})
 	select {
 	case <-c.Ready():
+	case err := <-refused:
+		stop()
+		return err
 	case <-time.After(patience):
 		s.t.Fatal("the controller does not become ready:\n" + s.log.String())
 	}
-	s.urls = c.URLs()
+	s.urls, s.stopController = c.URLs(), stop
+	return nil
 }
 
 // background runs f until the function is called, and at the end of the test.

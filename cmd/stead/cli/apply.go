@@ -192,7 +192,7 @@ func (r *reach) await(c *cobra.Command, l *link, ch change) (wire.ProgressReply,
 	} else {
 		fmt.Fprintln(out)
 	}
-	wait := rollout{of: l, bound: time.Duration(ch.wait), out: out, log: c.ErrOrStderr(), now: r.o.Now}
+	wait := rollout{of: l, bound: time.Duration(ch.wait), answer: time.Duration(r.timeout), out: out, log: c.ErrOrStderr(), now: r.o.Now}
 	return wait.wait(c.Context(), concerned(ch.reply.Changes), ch.reply.Revision)
 }
 

@@ -169,7 +169,7 @@ func newContextAdd(r *reach) *cobra.Command {
 				return err
 			}
 			file := args[len(args)-1]
-			credentials, err := identity.ReadCredentials(file)
+			credentials, err := contexts.Read(file)
 			if err != nil {
 				return err
 			}

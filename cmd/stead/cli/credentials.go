@@ -14,6 +14,7 @@ import (
 	"stead/controller"
 	"stead/host/fault"
 	"stead/mesh/identity"
+	"stead/mesh/subject"
 )
 
 // issue is what every kind of credentials needs.
@@ -49,6 +50,9 @@ func newNodeCredentials(i *issue) *cobra.Command {
 		Example: "  stead credentials node web1\n  scp -r web1 root@web1:/etc/stead/credentials",
 		Args:    one("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := label(args[0], "such as: stead credentials node web1"); err != nil {
+				return err
+			}
 			dir := i.out
 			if dir == "" {
 				dir = args[0]
@@ -91,6 +95,9 @@ func newViewerCredentials(i *issue) *cobra.Command {
 func (i *issue) person(role identity.Role, c *cobra.Command) *cobra.Command {
 	c.Args = one("NAME")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := label(args[0], "such as: stead credentials "+string(role)+" alice"); err != nil {
+			return err
+		}
 		path := i.out
 		if path == "" {
 			path = args[0] + ".json"
@@ -106,6 +113,14 @@ func (i *issue) person(role identity.Role, c *cobra.Command) *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// label refuses what cannot be the name of a node or a person in the mesh.
+func label(name, hint string) error {
+	if err := subject.CheckLabel("name", name); err != nil {
+		return usageError{err, hint}
+	}
+	return nil
 }
 
 // open opens the keys of the mesh, and finds where it is reached.

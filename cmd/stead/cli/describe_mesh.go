@@ -174,6 +174,9 @@ func declares(canonical json.RawMessage) string {
 func (w screen) describeNode(n wire.Node, reports []wire.NodeReport) {
 	fmt.Fprintf(w, "● %s   %s\n", n.Name, w.nodeState(n))
 	w.fact("seen", "%s", w.since(n.Seen))
+	if n.Trouble != "" {
+		w.fact("trouble", "%s", n.Trouble)
+	}
 	w.fact("labels", "%s", dash(strings.Join(settings(n), ", ")))
 	w.fact("account", "%s", strings.Join(known(dash(n.Account), prefixed("linger ", n.Linger)), ", "))
 	if p := n.Profile; p != nil {

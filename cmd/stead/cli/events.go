@@ -17,6 +17,9 @@ import (
 // lastEvents is how many events are shown when nothing is said.
 const lastEvents = 50
 
+// mostEvents is how many a controller reads from the end (mesh/trail).
+const mostEvents = 1000
+
 // eventsOptions are the flags of events.
 type eventsOptions struct {
 	follow bool
@@ -69,6 +72,8 @@ func (o eventsOptions) request(now time.Time) (wire.EventsRequest, error) {
 		q.Since = at
 	}
 	switch {
+	case q.Last > mostEvents:
+		return q, usageError{fmt.Errorf("--last %d: at most %d are read from the end", q.Last, mostEvents), "stead events --since 24h reads as many as there are"}
 	case q.Last < 0:
 		return q, usageError{errors.New("--last is a number of events"), "stead events --last 200"}
 	case q.Last == 0 && q.Since.IsZero():
@@ -198,10 +203,11 @@ func (w screen) event(e wire.Event, wide bool) []string {
 	return []string{w.when(e.At), text.Snip(who, 24, "…"), dash(e.Node), dash(what), e.Kind, saying(e)}
 }
 
-// saying is the sentence of an event, or what there is in its place.
+// saying is the sentence of an event behind its outcome, or what there is in its
+// place.
 func saying(e wire.Event) string {
 	if e.Text != "" {
-		return e.Text
+		return because(e.Outcome, e.Text)
 	}
 	return because(e.Outcome, e.Reason)
 }

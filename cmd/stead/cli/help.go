@@ -59,6 +59,9 @@ func dress(c *cobra.Command) {
 
 // wrongFlag says what is wrong with a flag, and how it is written.
 func wrongFlag(c *cobra.Command, err error) error {
+	if before := c.Flags().Args(); c.HasSubCommands() && len(before) > 0 { // the flag is of a command that there is not
+		return c.Args(c, before)
+	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		return usageError{fmt.Errorf("--%s %s: there is no such %s", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type()), value.Unwrap().Error()}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +27,9 @@ func newHostRun(o Options) *cobra.Command {
 			"that goes from it is withdrawn, and what stood there before comes back. A folder\n" +
 			"that is missing or emptied withdraws nothing, and one with a mistake in it\n" +
 			"changes nothing.\n\n" +
-			"With neither it is the mesh when " + host.DefaultCredentials + " exists, and otherwise\n" +
-			"the folder " + defaultDeclarations + ".\n\n" +
+			"With neither it is the mesh when " + host.DefaultCredentials + " exists, or when this\n" +
+			"machine holds something of a mesh, and otherwise the folder\n" +
+			defaultDeclarations + ".\n\n" +
 			"It needs root and systemd as PID 1. Ending it leaves every unit as it is.",
 		Example: "  stead host run\n  stead host run --declarations /etc/stead/declarations",
 		Args:    none,
@@ -38,7 +38,7 @@ func newHostRun(o Options) *cobra.Command {
 			case h.Folder != "" && h.Credentials != "":
 				return usageError{errors.New("--declarations and --credentials are given, and a host has one of them"), "stead host run --help"}
 			case h.Folder == "" && h.Credentials == "":
-				h.Folder, h.Credentials = sourceOf(host.DefaultCredentials, defaultDeclarations)
+				h.Folder, h.Credentials = defaultDeclarations, host.DefaultCredentials
 			}
 			h.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.Level(level)}))
 			run, err := host.New(h)
@@ -59,13 +59,4 @@ func newHostRun(o Options) *cobra.Command {
 	complete(c, "state", folders)
 	complete(c, "log-level", cobra.FixedCompletions(levels(), cobra.ShellCompDirectiveNoFileComp))
 	return c
-}
-
-// sourceOf says where declarations come from when nobody did: from a mesh when
-// there is a folder of credentials, even one that is not to be read.
-func sourceOf(credentials, declarations string) (folder, mesh string) {
-	if _, err := os.Stat(credentials); errors.Is(err, os.ErrNotExist) {
-		return declarations, ""
-	}
-	return "", credentials
 }

@@ -153,7 +153,7 @@ func (o statusOptions) print(w screen, st host.Status, detail bool) error {
 		}
 		return nil
 	}
-	w.source(st.Source)
+	w.source(st.Source, len(st.Reports) > 0)
 	w.overview(st, o.output == "wide")
 	return nil
 }

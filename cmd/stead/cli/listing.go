@@ -39,6 +39,9 @@ func (w screen) got(kind string, r wire.GetReply, wide bool) {
 	}
 	table(w, "", head, rows)
 	for _, n := range r.Nodes {
+		if n.Trouble != "" {
+			fmt.Fprintf(w, "%s: %s\n", n.Name, n.Trouble)
+		}
 		if n.Source != nil && n.Source.Trouble != "" {
 			fmt.Fprintf(w, "%s does not accept what controllers tell it: %s\n", n.Name, n.Source.Trouble)
 		}

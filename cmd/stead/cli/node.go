@@ -89,6 +89,9 @@ func (w screen) settled(s setting, r wire.ChangeReply) {
 	if s.q.Remove {
 		now = fmt.Sprintf("revision %d", r.Revision)
 	}
+	if now == dash("") {
+		now = "nothing is set"
+	}
 	fmt.Fprintf(w, "%s %s: %s\n", s.done, s.q.Node, now)
 	var rows [][]string
 	for _, c := range r.Changes {

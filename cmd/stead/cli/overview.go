@@ -20,8 +20,8 @@ const (
 )
 
 // source says what is the matter with the folder of declarations or the mesh, if
-// anything is.
-func (w screen) source(s host.Source) {
+// anything is. Reported says that something is in force all the same.
+func (w screen) source(s host.Source, reported bool) {
 	said := false
 	line := func(label, text string) {
 		said = true
@@ -33,7 +33,7 @@ func (w screen) source(s host.Source) {
 		for _, p := range s.Problems {
 			line("", p)
 		}
-		line("in force", w.inForce(s))
+		line("in force", w.inForce(s, reported))
 	}
 	if len(s.Kept) > 0 {
 		line("kept", some(s.Kept))
@@ -55,10 +55,14 @@ func from(s host.Source) (label, text string) {
 	return "mesh", cmp.Or(s.Mesh.Mesh, "by the credentials in "+s.Mesh.Credentials)
 }
 
-func (w screen) inForce(s host.Source) string {
+func (w screen) inForce(s host.Source, reported bool) string {
 	switch {
 	case !s.Accepted.IsZero():
 		return "what was accepted at " + w.when(s.Accepted)
+	case reported && len(s.Kept) == 0:
+		return "what was accepted before this host started"
+	case s.Mesh == nil && reported:
+		return "what is kept of before: no reading was accepted yet"
 	case s.Mesh == nil:
 		return "nothing: no reading was accepted yet"
 	case len(s.Kept) > 0:

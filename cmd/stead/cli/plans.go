@@ -63,10 +63,28 @@ func (w screen) planSteps(steps []wire.PlanStep) {
 	wide := widths(rows)
 	for i, s := range steps {
 		fmt.Fprintln(w, aligned("  ", wide, rows[i]))
-		for _, line := range s.Diff {
+		for _, line := range hunks(s.Diff) {
 			fmt.Fprintln(w, strings.Repeat(" ", 2+wide[0])+line)
 		}
 	}
+}
+
+// hunks leaves out of a unified difference what the line above it says: the names
+// of the files, and where it is when it is one piece.
+func hunks(diff []string) []string {
+	if len(diff) > 1 && strings.HasPrefix(diff[0], "--- ") && strings.HasPrefix(diff[1], "+++ ") {
+		diff = diff[2:]
+	}
+	pieces := 0
+	for _, line := range diff {
+		if strings.HasPrefix(line, "@@ ") {
+			pieces++
+		}
+	}
+	if pieces == 1 && strings.HasPrefix(diff[0], "@@ ") {
+		diff = diff[1:]
+	}
+	return diff
 }
 
 // silentPlans are the nodes of a dry run that gave no answer.

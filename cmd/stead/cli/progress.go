@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -93,15 +92,14 @@ func (a advance) String() string {
 	return fmt.Sprintf("converged on %d of %d, %s", a.converged(), a.nodes, strings.Join(parts, ", "))
 }
 
-// bars is one line for each declaration, those that are not done first where
-// there are many.
+// bars is one line for each declaration. Where there are many it is for the first
+// of those that are not done.
 func (w screen) bars(all []wire.ProgressOfName) []string {
-	shown := slices.Clone(all)
+	shown, more := all, 0
 	if len(all) > barsShown {
-		slices.SortStableFunc(shown, func(a, b wire.ProgressOfName) int {
-			return cmp.Compare(btoi(advanceOf([]wire.ProgressOfName{a}).done()), btoi(advanceOf([]wire.ProgressOfName{b}).done()))
-		})
-		shown = shown[:barsShown]
+		shown = slices.DeleteFunc(slices.Clone(all), func(p wire.ProgressOfName) bool { return advanceOf([]wire.ProgressOfName{p}).done() })
+		more = max(0, len(shown)-barsShown)
+		shown = shown[:len(shown)-more]
 	}
 	rows := make([][]string, 0, len(shown))
 	for _, p := range shown {
@@ -113,17 +111,10 @@ func (w screen) bars(all []wire.ProgressOfName) []string {
 	for _, row := range rows {
 		lines = append(lines, w.snip(aligned("  ", wide, row)))
 	}
-	if rest := all[min(len(all), len(shown)):]; len(rest) > 0 {
-		lines = append(lines, fmt.Sprintf("  … and %s", count(len(rest), "more declaration")))
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("  … and %s", count(more, "more declaration")))
 	}
 	return lines
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // snip cuts a line where the terminal ends.

@@ -30,30 +30,33 @@ type progressor interface {
 
 // rollout waits until declarations have come to all their nodes.
 type rollout struct {
-	of    progressor
-	bound time.Duration
-	out   screen    // shows progress in place on a terminal
-	log   io.Writer // takes a line now and then where there is none
-	now   func() time.Time
+	of     progressor
+	bound  time.Duration
+	answer time.Duration // how long the first answer may take, whatever bound is
+	out    screen        // shows progress in place on a terminal
+	log    io.Writer     // takes a line now and then where there is none
+	now    func() time.Time
 }
 
 // wait asks until everything is done, nothing but refusals is left, or the time
-// is over; it returns the last answer. While it has none it asks on.
+// is over; it returns the last answer. One it waits for also when the time is less.
 func (r rollout) wait(ctx context.Context, names []string, least uint64) (wire.ProgressReply, error) {
 	whole, start := ctx, r.now()
 	ctx, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
+	ask, over := context.WithTimeout(whole, max(r.bound, r.answer)) // for the first answer
+	defer over()
 	var last wire.ProgressReply
 	told, paint := tale{}, painter{w: r.out}
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
-		reply, err := r.of.Progress(ctx, wire.ProgressRequest{Names: names, Least: least})
+		reply, err := r.of.Progress(ask, wire.ProgressRequest{Names: names, Least: least})
 		switch {
 		case whole.Err() != nil:
 			return last, fault.New(fault.Canceled, "wait", "", errors.New("interrupted before all was converged; what was asked for stays so"))
 		case err != nil && (ctx.Err() == nil || last.Names == nil):
 			return last, err
 		case err == nil:
-			last = reply
+			last, ask = reply, ctx
 			r.tell(&paint, &told, last, r.now().Sub(start))
 		}
 		if a := advanceOf(last.Names); a.done() || a.stuck() || !pauseFor(ctx, pause) && whole.Err() == nil {

@@ -21,10 +21,14 @@ type progressing struct {
 	answers []*wire.ProgressReply
 	err     error
 	asked   int
+	takes   time.Duration
 }
 
 func (p *progressing) Progress(ctx context.Context, _ wire.ProgressRequest) (wire.ProgressReply, error) {
 	p.asked++
+	if p.takes > 0 {
+		pauseFor(ctx, p.takes)
+	}
 	now := p.answers[0]
 	if len(p.answers) > 1 {
 		p.answers = p.answers[1:]
@@ -50,7 +54,7 @@ func waited(t *testing.T, p *progressing, width int, change func(cancel func()))
 			go change(cancel)
 		}
 		start := time.Now()
-		r := rollout{of: p, bound: 5 * time.Minute, out: screen{&o, start, width}, log: &l, now: time.Now}
+		r := rollout{of: p, bound: 5 * time.Minute, answer: time.Minute, out: screen{&o, start, width}, log: &l, now: time.Now}
 		_, err = r.wait(ctx, []string{"web"}, 1)
 		out, log, took = o.String(), l.String(), time.Since(start)
 	})
@@ -97,6 +101,28 @@ func TestARolloutSaysWhyItHasNoAnswer(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Canceled))
 	require.Contains(t, err.Error(), "what was asked for stays so")
 	require.Equal(t, 3*time.Second, took)
+}
+
+// One answer is waited for, however short the time is.
+func TestARolloutLooksOnceInNoTime(t *testing.T) {
+	slow := func(p *progressing, answer time.Duration) (reply wire.ProgressReply, err error) {
+		synctest.Test(t, func(t *testing.T) {
+			p.takes = time.Second
+			r := rollout{of: p, bound: 1, answer: answer, out: screen{&bytes.Buffer{}, time.Now(), 0}, log: &bytes.Buffer{}, now: time.Now}
+			reply, err = r.wait(t.Context(), []string{"web"}, 1)
+		})
+		return reply, err
+	}
+	p := &progressing{answers: []*wire.ProgressReply{at1(report.Converged, 1)}}
+	reply, err := slow(p, 20*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, errNotWanted, verdict(reply))
+	require.Equal(t, 1, p.asked)
+	reply, err = slow(&progressing{answers: []*wire.ProgressReply{at1(report.Converged, 2)}}, 20*time.Second)
+	require.NoError(t, err)
+	require.NoError(t, verdict(reply))
+	_, err = slow(&progressing{answers: []*wire.ProgressReply{at1(report.Converged, 2)}}, 500*time.Millisecond)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestTheVerdictOfAWait(t *testing.T) {

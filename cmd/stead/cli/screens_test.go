@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host"
 	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
@@ -78,7 +79,8 @@ func TestScreenOfChanges(t *testing.T) {
 func somePlans() []wire.NodePlan {
 	web := wire.Plan{Name: "web", Unit: "web.service", Scope: "system", Steps: []wire.PlanStep{
 		{Action: "write", Object: "/etc/systemd/system/web.service", Reason: "content differs",
-			Diff: []string{"- ExecStart=/usr/local/bin/web --port 80", "+ ExecStart=/usr/local/bin/web --port 8080"}},
+			Diff: []string{"--- /etc/systemd/system/web.service", "+++ /etc/systemd/system/web.service", "@@ -1,2 +1,2 @@", " [Service]",
+				"-ExecStart=/usr/local/bin/web --port 80", "+ExecStart=/usr/local/bin/web --port 8080"}},
 		{Action: "reload", Object: "system manager", Reason: "a unit file changed"},
 		{Action: "restart", Object: "web.service", Reason: "it runs the old definition"},
 	}}
@@ -155,6 +157,10 @@ func TestScreenOfProgress(t *testing.T) {
 		many = append(many, someProgress()[1])
 	}
 	golden(t, "progress-many", 100, draw(append(many, someProgress()[0])))
+	for range 30 {
+		many = append(many, someProgress()[5])
+	}
+	golden(t, "progress-many-open", 0, draw(many))
 }
 
 func someReports() []wire.NodeReport {
@@ -191,6 +197,7 @@ func someNodes() []wire.Node {
 			Source: &wire.Source{Revision: 300, Trouble: "the index is of another epoch", Kept: []string{"older", "oldest"}}},
 		{Name: "ws9", State: wire.Silent, Seen: at(4 * time.Minute), Profile: &wire.Profile{Systemd: "systemd 247"}},
 		{Name: "new", State: wire.Unknown},
+		{Name: "twin", State: wire.Double, Trouble: "two machines use its credentials: a and b", Seen: at(time.Second)},
 	}
 }
 
@@ -200,7 +207,25 @@ func TestScreenOfNodes(t *testing.T) {
 	golden(t, "nodes-wide", 0, func(w screen) { w.got(wire.Nodes, r, true) })
 	golden(t, "node", 0, func(w screen) { w.describeNode(r.Nodes[0], someReports()[:1]) })
 	golden(t, "node-in-trouble", 100, func(w screen) { w.describeNode(r.Nodes[1], someReports()[1:2]) })
+	golden(t, "node-double", 0, func(w screen) { w.describeNode(r.Nodes[4], nil) })
 	golden(t, "node-new", 0, func(w screen) { w.describeNode(r.Nodes[3], nil) })
+}
+
+// What is in force is not said to be nothing: a host that starts keeps what an
+// earlier one accepted, before it accepts anything itself.
+func TestScreenOfWhatIsInForce(t *testing.T) {
+	w := screen{now: at(0)}
+	mesh := &host.Membership{Mesh: "m"}
+	for want, s := range map[string]host.Source{
+		"what was accepted before this host started":                   {Folder: "/f"},
+		"what is kept of before: no reading was accepted yet":          {Folder: "/f", Kept: []string{"web"}},
+		"what is kept of before: nothing of the mesh was accepted yet": {Mesh: mesh, Kept: []string{"web"}},
+		"what was accepted at " + w.when(at(time.Hour)):                {Mesh: mesh, Accepted: at(time.Hour)},
+	} {
+		require.Equal(t, want, w.inForce(s, true))
+	}
+	require.Equal(t, "nothing: no reading was accepted yet", w.inForce(host.Source{Folder: "/f"}, false))
+	require.Equal(t, "nothing: nothing of the mesh was accepted yet", w.inForce(host.Source{Mesh: mesh}, false))
 }
 
 func TestScreenOfDeclarations(t *testing.T) {
@@ -223,7 +248,7 @@ func TestScreenOfEvents(t *testing.T) {
 		{At: at(5 * time.Minute), Source: "controller", Who: "operator alice", Kind: "apply", Declaration: "web", Revision: 418, Text: "content, ensure"},
 		{At: at(4 * time.Minute), Source: "host", Node: "web1", Declaration: "web", Unit: "web.service", Scope: "system", Kind: "started", Text: `it was stopped; declaration "web" ensures running`},
 	}
-	second := []wire.Event{{At: at(0), Source: "host", Node: "workstation1", Unit: "a-unit-with-a-long-name.service", Kind: "outcome", Outcome: "failed", Reason: "exit status 1"}}
+	second := []wire.Event{{At: at(0), Source: "host", Node: "workstation1", Unit: "a-unit-with-a-long-name.service", Kind: "outcome", Outcome: "failed", Reason: "exited", Text: "exit status 1"}}
 	for name, wide := range map[string]format{"events": "", "events-wide": "wide"} {
 		golden(t, name, 0, func(w screen) {
 			tell := teller{w: w, format: wide}

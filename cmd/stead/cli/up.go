@@ -72,6 +72,9 @@ func newUp(o Options) *cobra.Command {
 			u.print = func(what, object, how string) {
 				fmt.Fprintf(c.OutOrStdout(), "  %-12s %-28s %s\n", what, object, how)
 			}
+			if err := u.given(); err != nil {
+				return err
+			}
 			if err := u.check(); err != nil {
 				return err
 			}
@@ -89,6 +92,21 @@ func newUp(o Options) *cobra.Command {
 	f.StringVar(&u.listen, "listen", "", "listen at `HOST:PORT` (default: "+controller.DefaultListen+")")
 	f.StringSliceVar(&u.hosts, "host", nil, "be reached as `NAME`, a DNS name or address (default: the name and addresses of this machine)")
 	return c
+}
+
+// given checks what the flags say, before anything is written: a unit that holds
+// what a controller does not take would end the mesh that is there.
+func (u *up) given() error {
+	for _, f := range []struct{ flag, name string }{{"node", u.node}, {"operator", u.operator}} {
+		if err := subject.CheckLabel(f.flag, f.name); f.name != "" && err != nil {
+			return usageError{err, "stead up --" + f.flag + " NAME"}
+		}
+	}
+	o := controller.Options{Dir: controller.DefaultDir, Name: "up", Listen: u.listen, Hosts: u.hosts, Logger: slog.New(slog.DiscardHandler)}
+	if _, err := controller.New(o); err != nil {
+		return usageError{err, "stead up --listen 0.0.0.0:4222 --host mesh.example.org"}
+	}
+	return nil
 }
 
 // check finds the names, and what keeps this machine from being a mesh.
@@ -124,6 +142,9 @@ func (u *up) run(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	if err := u.elsewhere(); err != nil {
+		return err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return fault.New(fault.Failed, "set up", "", err)
@@ -207,10 +228,9 @@ func (u *up) unit(ctx context.Context, m *setup.Manager, one setup.Unit, anew bo
 	if err != nil {
 		return err
 	}
-	if len(wrote) > 0 {
-		if err := m.Reload(ctx); err != nil {
-			return err
-		}
+	// Also when nothing was written: what somebody mended by hand is read.
+	if err := m.Reload(ctx); err != nil {
+		return err
 	}
 	if err := m.Start(ctx, one.Name, len(wrote) > 0 || anew); err != nil {
 		return err
@@ -221,6 +241,25 @@ func (u *up) unit(ctx context.Context, m *setup.Manager, one setup.Unit, anew bo
 	}
 	u.print(what, string(one.Name), how)
 	return nil
+}
+
+// elsewhere returns an error when this machine is a node of another mesh, before
+// one is begun here.
+func (u *up) elsewhere() error {
+	has, err := identity.ReadCredentials(filepath.Join(nodeCredentials, string(identity.Host)+".json"))
+	if err != nil {
+		return nil //nolint:nilerr // there are none, or it is said later what is the matter with them
+	}
+	mesh, err := identity.Open(controller.KeysDir(controller.DefaultDir))
+	if fault.Is(err, fault.NotFound) || err == nil && mesh.ID() != has.Mesh {
+		return ofAnother(has)
+	}
+	return nil
+}
+
+func ofAnother(has identity.Credentials) error {
+	return fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q of another mesh", has.Name)).
+		WithHint("move " + nodeCredentials + " away, when it is to leave that mesh")
 }
 
 // credentials makes those of this node, unless it has some of this mesh.
@@ -234,8 +273,7 @@ func (u *up) credentials(mesh *identity.Mesh, urls []string) (fresh bool, err er
 		return false, fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q already", has.Name)).
 			WithHint("stead up --node " + has.Name)
 	case err == nil:
-		return false, fault.New(fault.Conflict, "set up", nodeCredentials, fmt.Errorf("this machine is node %q of another mesh", has.Name)).
-			WithHint("move " + nodeCredentials + " away, when it is to leave that mesh")
+		return false, ofAnother(has)
 	case !fault.Is(err, fault.NotFound):
 		return false, err
 	}

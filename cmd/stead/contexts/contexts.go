@@ -128,7 +128,7 @@ func (s *Store) Find(asked string) (Context, error) {
 	if strings.Contains(asked, "/") {
 		c := Context{Path: asked}
 		var err error
-		c.Credentials, err = identity.ReadCredentials(asked)
+		c.Credentials, err = Read(asked)
 		return c, err
 	}
 	chosen, err := s.Current()
@@ -152,6 +152,17 @@ func (s *Store) Find(asked string) (Context, error) {
 		return c, s.unknown(name, "it is the current context, and its file is gone")
 	case fault.Is(err, fault.NotFound):
 		return c, s.unknown(name, "there is no context of that name")
+	}
+	return c, err
+}
+
+// Read reads a file of credentials that somebody named; where there is none, the
+// error says where they come from.
+func Read(file string) (identity.Credentials, error) {
+	c, err := identity.ReadCredentials(file)
+	if fault.Is(err, fault.NotFound) {
+		return c, fault.New(fault.NotFound, "read credentials", file, errors.New("there is no such file")).
+			WithHint("credentials are made where a controller runs: stead credentials operator NAME")
 	}
 	return c, err
 }

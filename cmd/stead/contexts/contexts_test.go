@@ -92,6 +92,9 @@ func TestTheFirstContextIsTheCurrentOne(t *testing.T) {
 	byPath, err := s.Find(all[0].Path)
 	require.NoError(t, err)
 	require.Equal(t, identity.Operator, byPath.Credentials.Role)
+	_, err = s.Find("./gone.json")
+	require.EqualError(t, err, "read credentials: ./gone.json: there is no such file")
+	require.NotEmpty(t, fault.HintOf(err))
 }
 
 func TestAContextThatIsNotThereNamesThoseThatAre(t *testing.T) {
