@@ -61,7 +61,9 @@ func touchesNoStore() []check {
 			{"makes a consumer of its own", "$JS.API.CONSUMER.CREATE.KV_reports.mine", `{"stream_name":"KV_reports","config":{"name":"mine","ack_policy":"none"}}`, "consumer_create_response"},
 			{"makes a consumer for one key", "$JS.API.CONSUMER.CREATE.KV_state.mine.$KV.state.seed", `{"stream_name":"KV_state","config":{"name":"mine","filter_subject":"$KV.state.seed"}}`, "consumer_create_response"},
 			{"makes a durable consumer", "$JS.API.CONSUMER.DURABLE.CREATE.AUDIT.mine", `{"stream_name":"AUDIT","config":{"durable_name":"mine","ack_policy":"none"}}`, "consumer_create_response"},
-			{"takes a copy of a stream", "$JS.API.STREAM.SNAPSHOT.KV_state", `{"deliver_subject":"nobody.hears"}`, "stream_snapshot_response"},
+			// Without words it is no more than begun.
+			{"takes a copy of a stream", "$JS.API.STREAM.SNAPSHOT.KV_state", "", "stream_snapshot_response"},
+			{"puts a copy of a stream back", "$JS.API.STREAM.RESTORE.KV_state", "", "stream_restore_response"},
 			{"makes a stream that copies another", "$JS.API.STREAM.CREATE.COPY", `{"name":"COPY","sources":[{"name":"KV_state"}]}`, "stream_create_response"},
 		} {
 			all = append(all, check{is + " " + q.what, api(x.role, x.name, q.subject, q.body, q.answer), inCTL(x.role, q.subject), is + " reads"})
