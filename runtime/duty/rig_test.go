@@ -132,7 +132,6 @@ func (c *controllers) answerClaim(payload []byte) ([]byte, error) {
 type rig struct {
 	t     *testing.T
 	c     *controllers
-	o     Options
 	file  File
 	log   *bytes.Buffer
 	trust Trust

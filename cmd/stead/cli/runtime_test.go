@@ -84,7 +84,7 @@ func (n *fakeRuntime) claim(ctx context.Context, conn *mesh.Conn, c seats.Claim)
 		if err == nil && len(reply.Verdicts) == 1 && reply.Verdicts[0].Refused == "" {
 			return nil
 		}
-		last = fmt.Errorf("%v %v", err, reply.Verdicts)
+		last = errors.Join(err, fmt.Errorf("%v", reply.Verdicts))
 		time.Sleep(20 * time.Millisecond)
 	}
 	return last
@@ -160,7 +160,7 @@ func (n *fakeRuntime) stream(ctx context.Context, r mesh.Request, s *mesh.Stream
 	for {
 		text, err := os.ReadFile(filepath.Join(n.dir, verb+".stream"))
 		if err != nil {
-			return fault.New(fault.Refused, string(verb), "", errors.New("it cannot be followed"))
+			return fault.New(fault.Refused, verb, "", errors.New("it cannot be followed"))
 		}
 		for lines := strings.Split(strings.TrimSpace(string(text)), "\n"); next < len(lines); {
 			next++

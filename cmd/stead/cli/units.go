@@ -194,9 +194,7 @@ func (u *unitLister) summary(w io.Writer, asked int, unheard string) {
 		parts = append(parts, unheard)
 	}
 	if !u.o.user {
-		for _, why := range u.reasons {
-			parts = append(parts, why)
-		}
+		parts = append(parts, u.reasons...)
 	}
 	fmt.Fprintln(w, strings.Join(parts, " · "))
 }
