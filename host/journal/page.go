@@ -169,7 +169,7 @@ func (q *query) begin(ctx context.Context, send func(seats.JournalReply) error) 
 			}
 		}
 		if q.lines = -1; first != "" {
-			return q.following("--cursor=" + first), nil
+			return q.following("--cursor=" + first)
 		}
 		if q.cursor = end; end != "" {
 			if err := send(newPage(0, end).reply); err != nil {
@@ -180,15 +180,25 @@ func (q *query) begin(ctx context.Context, send func(seats.JournalReply) error) 
 	q.lines = -1
 	switch {
 	case q.cursor != "":
-		return q.following("--cursor=" + q.cursor), nil
+		return q.following("--cursor=" + q.cursor)
 	case q.since != "":
-		return q.following("--since=" + q.since), nil
+		return q.following("--since=" + q.since)
 	}
-	return q.following("--no-tail"), nil // there was no entry at all
+	return q.following("--no-tail") // there was no entry at all
 }
 
-func (q *query) following(from string) []string {
-	return append([]string{"--all", "--follow", "--no-tail", from}, q.filters...)
+// following is how journalctl goes on with what comes.
+func (q *query) following(from string) ([]string, error) {
+	args := append([]string{"--all", "--follow", "--no-tail", from}, q.filters...)
+	if q.offset {
+		return args, nil // it is not taken with --merge, and says itself which boot is meant
+	}
+	// With --follow alone journalctl shows only the boot that /proc states, whatever
+	// --boot=all says (seen with 252): nothing at all where /proc is that of another
+	// machine, and nothing that came before a reboot to who goes on behind a cursor.
+	// With --merge it does not, but reads the journals of other machines too.
+	id, err := machine()
+	return append(args, "--merge", "_MACHINE_ID="+id), err
 }
 
 // pump sends what c writes.

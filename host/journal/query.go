@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ type query struct {
 	lines   int    // of the newest, or behind the cursor; below 0: all
 	follow  bool
 	plain   bool // journalctl finds the newest lines by itself
+	offset  bool // filters name a boot as --boot= does
 }
 
 // check refuses arguments that break a rule, all problems at once. What
@@ -140,6 +142,7 @@ func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 		add("_BOOT_ID=", id)
 	} else if a.Boot != "all" {
 		add("--boot=", a.Boot)
+		q.offset = a.Boot != ""
 	}
 	return q, nil
 }
@@ -180,6 +183,15 @@ func thisBoot(ctx context.Context) (string, error) {
 		return "", fault.New(fault.Failed, "read the boot id of the journal", "", err)
 	}
 	return e.Boot, nil
+}
+
+// machine is the id of this machine, which all entries of its own journal carry.
+func machine() (string, error) {
+	text, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return "", fault.New(fault.Failed, "read", "machine-id", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // parts are the items of a cursor by their letters.
