@@ -61,8 +61,12 @@ bench: need-go need-root need-tools ## measure against a floor on this machine, 
 	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./test/bench
 
 .PHONY: demo
-demo: need-go need-root need-tools ## show the host at work in a lab node, under a minute (root)
+demo: need-go need-root need-tools ## show a mesh at work on lab nodes, under a minute (root)
 	@$(GO) run ./test/demo
+
+.PHONY: demo-host
+demo-host: need-go need-root need-tools ## show one machine that keeps a folder of declarations, under a minute (root)
+	@$(GO) run ./test/demo host
 
 .PHONY: check
 check: need-go need-root need-tools ## the long one: every test with STEAD_CHECK=full (root)

@@ -86,7 +86,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	d.result("%s is up", strings.Join(strings.Fields(version)[:2], " "))
 
 	d.step("stead is built and installed. The machine has a worker.service of its own, which runs.")
-	if err := d.install(ctx, d.tree); err != nil {
+	if err := install(ctx, d.tree, d.machine); err != nil {
 		return err
 	}
 	if err := d.WriteFile(filepath.Join(config, "worker.service"), []byte(byHand), 0o640); err != nil {

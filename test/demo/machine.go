@@ -39,8 +39,8 @@ func tree(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("find the source tree: run it below the folder of go.mod")
 }
 
-// install builds stead and puts it into the node, with its unit file.
-func (m machine) install(ctx context.Context, tree string) error {
+// install builds stead and puts it into nodes, with its unit files.
+func install(ctx context.Context, tree string, nodes ...machine) error {
 	dir, err := os.MkdirTemp("", "stead-demo-")
 	if err != nil {
 		return err
@@ -52,10 +52,18 @@ func (m machine) install(ctx context.Context, tree string) error {
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build stead: %w\n%s", err, bytes.TrimSpace(said))
 	}
-	if err := m.CopyIn(built, program); err != nil {
-		return err
+	for _, m := range nodes {
+		if err := m.CopyIn(built, program); err != nil {
+			return err
+		}
+		for _, unit := range []string{"host/stead-host.service", "controller/stead-controller.service", "runtime/server/stead-runtime.service",
+			"runtime/escalate/stead-escalate.service", "runtime/escalate/stead-escalate.socket"} {
+			if err := m.CopyIn(filepath.Join(tree, unit), filepath.Join(unitDir, filepath.Base(unit))); err != nil {
+				return err
+			}
+		}
 	}
-	return m.CopyIn(filepath.Join(tree, "host/stead-host.service"), filepath.Join(unitDir, "stead-host.service"))
+	return nil
 }
 
 // must runs a command that nobody is shown.

@@ -23,7 +23,7 @@ func TestTheDemonstrationHolds(t *testing.T) {
 	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "stead/test/demo").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 
-	cmd := exec.CommandContext(t.Context(), program)
+	cmd := exec.CommandContext(t.Context(), program, "host")
 	cmd.Dir = root
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -50,4 +50,30 @@ func TestTheDemonstrationHolds(t *testing.T) {
 		require.LessOrEqual(t, len([]rune(line)), 140, line)
 	}
 	require.NoDirExists(t, filepath.Join(lab.DefaultDir, fmt.Sprintf("demo-%d", cmd.Process.Pid)), "a node was left behind")
+}
+
+func TestTheDemonstrationOfAMeshHolds(t *testing.T) {
+	lab.BuildStead(t)
+	program := filepath.Join(t.TempDir(), "demo")
+	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "stead/test/demo").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
+	text := string(out)
+	require.NotContains(t, text, "\x1b", "no colour when it is not a terminal")
+	for _, want := range []string{
+		`→ it runs again; by systemd's own stamps it was down for \d`,
+		`declared  web, generation 1: running, enabled`,
+		`note: declaration "web" ensures running: the host will start it again`,
+		`→ it runs again after .*, without any mesh`,
+		`→ nothing else differs\n\n +\d+\.\d s  All of it held\.\n$`,
+	} {
+		require.Regexp(t, regexp.MustCompile(want), text)
+	}
+	left, err := filepath.Glob(filepath.Join(lab.DefaultDir, fmt.Sprintf("demo-%d*", cmd.Process.Pid)))
+	require.NoError(t, err)
+	require.Empty(t, left, "left behind")
 }
