@@ -26,16 +26,19 @@ func TestTheJournalIsFollowedThroughTheRuntime(t *testing.T) {
 	}
 	n.Run(t, "stead", "up")
 	say("first")
-	follow := followed(t, n, "-u", "talks")
-	first := follow("first")
-	say("second")
-	follow("second")
+	var first string
+	t.Run("as it comes", func(t *testing.T) { // its end ends the follower, for which a shutdown would wait
+		follow := followed(t, n, "-u", "talks")
+		first = follow("first")
+		say("second")
+		follow("second")
+	})
 
 	// Who goes on behind what was said before a reboot misses nothing of either boot.
 	require.NoError(t, n.Reboot(t.Context()))
 	say("third")
 	n.Run(t, "stead", "up")
-	follow = followed(t, n, "-u", "talks", "--cursor="+first)
+	follow := followed(t, n, "-u", "talks", "--cursor="+first)
 	follow("second")
 	follow("third")
 	say("fourth")
