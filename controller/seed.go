@@ -16,8 +16,14 @@ import (
 // before, which starts while a mesh is upgraded, does not undo it.
 const edition = 1
 
-// seedPause is between two attempts to seed.
-const seedPause = 5 * time.Second
+// seedPause is the longest time between two attempts to seed. The first is
+// seedSoon, and it doubles: a store that has just come up may not take anything
+// yet. A controller answers when it has seeded, or has tried for seedReady.
+const (
+	seedPause = 5 * time.Second
+	seedSoon  = 100 * time.Millisecond
+	seedReady = 10 * time.Second
+)
 
 func (o Options) catalogue() admit.Catalogue {
 	return admit.Catalogue{Edition: edition, Seats: o.Seats, Modules: o.Modules}
@@ -38,27 +44,29 @@ func (d *desk) seeding(r *run) error {
 	}
 }
 
-// keepSeeded seeds each epoch once until ctx ends, and closes tried behind the
-// first attempt.
+// keepSeeded seeds each epoch once until ctx ends, and closes tried when that was
+// done, cannot be done now, or has been tried for long enough.
 func (d *desk) keepSeeded(ctx context.Context, tried chan<- struct{}) error {
 	wake, stop := d.store.Subscribe()
 	defer stop()
-	first, done := true, ""
+	first, done, wait := true, "", seedSoon
+	patience := time.Now().Add(seedReady)
 	for {
 		var again <-chan time.Time
 		if st := d.store.Now(); st.Unsound == nil && st.Epoch != done {
 			err := d.seed(ctx)
 			switch class := fault.ClassOf(err); {
 			case err == nil:
-				done = st.Epoch
+				done, wait = st.Epoch, seedSoon
 			case class == fault.Invalid || class == fault.Internal: // it will not be another one
 				return err
 			case ctx.Err() == nil:
-				d.log.Warn("seats and modules are not in mesh state", "error", err, "retry", seedPause)
-				again = time.After(seedPause)
+				d.log.Warn("seats and modules are not in mesh state", "error", err, "retry", wait)
+				again = time.After(wait)
+				wait = min(2*wait, seedPause)
 			}
 		}
-		if first {
+		if first && (again == nil || time.Now().After(patience)) {
 			first = false
 			close(tried)
 		}
