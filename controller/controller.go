@@ -31,6 +31,7 @@ import (
 	"stead/host/fault"
 	"stead/mesh"
 	"stead/mesh/identity"
+	"stead/mesh/notify"
 	"stead/mesh/subject"
 	"stead/mesh/trail"
 	"stead/modules"
@@ -151,11 +152,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	err = c.start(r, keys)
 	if err == nil {
 		close(c.ready)
-		tellReady()
+		notify.Ready()
 		c.log.Info("ready", "mesh", keys.ID(), "controller", c.o.Name, "urls", c.URLs())
 		<-r.ctx.Done()
 	}
-	tellStopping()
+	notify.Stopping()
 	err = r.end(err)
 	if err := lend(c.o.Dir); err != nil { // systemd may have given it away meanwhile, for a try of its own
 		c.log.Warn("give folder back", "error", err)
@@ -199,7 +200,7 @@ func (c *Controller) start(r *run, keys *identity.Mesh) error {
 			return err
 		}
 	}
-	r.begin("watchdog", func(ctx context.Context) error { return feed(ctx, conn, len(c.o.Servers) == 0) })
+	r.begin("watchdog", func(ctx context.Context) error { return notify.Watchdog(ctx, c.alive(conn)) })
 	return nil
 }
 
@@ -218,6 +219,15 @@ func (c *Controller) answer(r *run, what string, conn *mesh.Conn, ends []mesh.En
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
+}
+
+// alive asks a NATS server of this controller's own: one that hangs gets it
+// restarted. That of somebody else does not, since that would cure nothing.
+func (c *Controller) alive(conn *mesh.Conn) func(context.Context) error {
+	if len(c.o.Servers) > 0 {
+		return func(context.Context) error { return nil }
+	}
+	return conn.Wait
 }
 
 // open reads mesh state. A NATS server that is somebody else's may not have

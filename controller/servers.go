@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"stead/host/fault"
+	"stead/mesh/replace"
 )
 
 // serversFile says where the NATS servers of the mesh are reached, for whoever
@@ -24,14 +25,7 @@ func writeServers(dir string, urls []string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(text) {
 		return nil
 	}
-	half := path + ".new"
-	if err := os.WriteFile(half, text, 0o600); err != nil {
-		return fault.New(fault.Failed, "write", half, err)
-	}
-	if err := os.Rename(half, path); err != nil {
-		return fault.New(fault.Failed, "write", path, err)
-	}
-	return nil
+	return replace.File(path, text, 0o600)
 }
 
 // Servers are the URLs of the NATS servers of the mesh in folder dir, as its

@@ -32,6 +32,7 @@ import (
 	"stead/host/reconcile"
 	"stead/host/report"
 	"stead/host/unit"
+	"stead/mesh/notify"
 )
 
 // DefaultState is where a host keeps its ledger and the copies it made of what
@@ -200,7 +201,7 @@ func (h *Host) serve(ctx context.Context, book *ledger.Ledger, state ledger.Stat
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return feed(ctx) })
-	group.Go(func() error { return watchdog(ctx, loop) })
+	group.Go(func() error { return notify.Watchdog(ctx, loop.Alive) })
 	group.Go(func() error { return h.announce(ctx, first, loop) })
 	return group.Wait()
 }
@@ -314,11 +315,11 @@ func (h *Host) announce(ctx context.Context, read <-chan struct{}, loop *reconci
 	if err := loop.Alive(ctx); err != nil {
 		return ignore(err)
 	}
-	ready()
+	notify.Ready()
 	h.log.Info("ready", "from", cmp.Or(h.o.Folder, h.o.Credentials), "declarations", len(loop.Reports()))
 	<-ctx.Done()
 	h.log.Info("ending, every unit stays as it is")
-	stopping()
+	notify.Stopping()
 	return nil
 }
 

@@ -1,55 +1,16 @@
 package host
 
 import (
-	"context"
 	"fmt"
-	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
+	"stead/mesh/notify"
 )
 
-// alive is asked before the watchdog is fed.
-type alive interface {
-	Alive(ctx context.Context) error
-}
-
-// ready tells the service manager that the host serves, if it asked to be told.
-func ready() {
-	// Without NOTIFY_SOCKET there is nobody to tell.
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
-}
-
-// declaring tells it how many declarations are in force.
+// declaring tells the service manager how many declarations are in force.
 func declaring(n int) {
 	text := fmt.Sprintf("%d declarations are in force", n)
 	if n == 1 {
 		text = "1 declaration is in force"
 	}
-	_, _ = daemon.SdNotify(false, "STATUS="+text)
-}
-
-func stopping() { _, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) }
-
-// watchdog feeds the service manager's watchdog for as long as the loop answers:
-// a loop that hangs gets the host restarted.
-func watchdog(ctx context.Context, loop alive) error {
-	every, err := daemon.SdWatchdogEnabled(false)
-	if err != nil || every == 0 {
-		<-ctx.Done()
-		return nil
-	}
-	tick := time.NewTicker(every / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		bound, cancel := context.WithTimeout(ctx, every/3)
-		if loop.Alive(bound) == nil {
-			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
-		}
-		cancel()
-	}
+	notify.Status(text)
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"stead/controller/assign"
 	"stead/host/fault"
+	"stead/mesh/replace"
 )
 
 // marker is what one controller knows of mesh state outside of the store: how far
@@ -64,36 +64,12 @@ func readMarker(path, mesh string) (marker, error) {
 func (m marker) write(path string) error {
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = replace(path, append(text, '\n'))
+		err = replace.File(path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fault.New(fault.Failed, "write marker", path, err)
 	}
 	return nil
-}
-
-func replace(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".epoch-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // doubt says why s cannot be what this controller saw last, or what came after

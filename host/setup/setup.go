@@ -19,6 +19,7 @@ import (
 
 	"stead/host/fault"
 	"stead/host/unit"
+	"stead/mesh/replace"
 )
 
 // Dir is where the units of this machine's administrator lie.
@@ -101,13 +102,9 @@ func put(file, text string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, fault.New(fault.Failed, "make folder", filepath.Dir(file), err)
 	}
-	// systemd passes files of this name over, so a half-written one is no unit.
-	half := file + ".new"
-	if err := os.WriteFile(half, []byte(text), 0o644); err != nil { //nolint:gosec // unit files are for everybody to read
-		return nil, fault.New(fault.Failed, "write", half, err)
-	}
-	if err := os.Rename(half, file); err != nil {
-		return nil, fault.New(fault.Failed, "write", file, err)
+	// systemd passes a half-written file over, by its name.
+	if err := replace.File(file, []byte(text), 0o644); err != nil {
+		return nil, err
 	}
 	return []string{file}, nil
 }

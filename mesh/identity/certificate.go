@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"stead/host/fault"
+	"stead/mesh/replace"
 )
 
 const (
@@ -123,7 +124,7 @@ func (s *serving) load() error {
 		if text, err = s.mesh.issue(s.hosts, s.now()); err != nil {
 			return err
 		}
-		if err := writeFile(path, text); err != nil {
+		if err := replace.File(path, text, 0o600); err != nil {
 			return err
 		}
 		if pair, err = tls.X509KeyPair(text, text); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"stead/host/fault"
+	"stead/mesh/replace"
 	"stead/mesh/subject"
 )
 
@@ -43,7 +44,7 @@ func WriteCredentials(path string, c Credentials) error {
 	if err != nil {
 		return fault.New(fault.Internal, "write credentials", path, err)
 	}
-	return writeFile(path, append(text, '\n'))
+	return replace.File(path, append(text, '\n'), 0o600)
 }
 
 // ReadCredentials reads credentials and checks that they are whole: not_found

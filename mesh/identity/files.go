@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,40 +15,6 @@ import (
 
 // largest is how much of a file is read.
 const largest = 256 << 10
-
-// writeFile puts text at path with mode 0600, whole or not at all, and on disk
-// when it returns.
-func writeFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return fault.New(fault.Failed, "write", path, err)
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fault.New(fault.Failed, "write", path, err)
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return fault.New(fault.Failed, "write", dir, err)
-	}
-	err = f.Sync()
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fault.New(fault.Failed, "write", dir, err)
-	}
-	return nil
-}
 
 // readOwn reads a file that only its owner may read.
 func readOwn(path string) ([]byte, error) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stead/host/fault"
+	"stead/mesh/replace"
 )
 
 // Mesh is the identity of one mesh: its keys, in one folder. A folder holds
@@ -111,7 +112,7 @@ func createFolder(dir string, files map[string][]byte) error {
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
 	for name, text := range files {
-		if err := writeFile(filepath.Join(aside, name), text); err != nil {
+		if err := replace.File(filepath.Join(aside, name), text, 0o600); err != nil {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func createFolder(dir string, files map[string][]byte) error {
 	case err != nil:
 		return fault.New(fault.Failed, "create folder", dir, err)
 	}
-	return syncFolder(filepath.Dir(dir))
+	return replace.Sync(filepath.Dir(dir))
 }
 
 func exists(dir string) error {

@@ -3,8 +3,6 @@ package duty
 import (
 	"crypto/ed25519"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -115,8 +113,7 @@ func TestLiesAndReplaysChangeNothing(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig) {
 				r.start()
 				after(time.Second)
-				kept, err := os.ReadFile(r.file.Path)
-				require.NoError(t, err)
+				kept := *r.disk
 				served := r.times()
 				r.c.with(func(k *controllers) {
 					k.lie = func(t wire.Tools) wire.Signed {
@@ -129,9 +126,7 @@ func TestLiesAndReplaysChangeNothing(t *testing.T) {
 				require.Contains(t, r.k.Standing().Trouble, c.says)
 				require.Equal(t, served, r.times())
 				require.True(t, holds(r.k.Standing().Tools, modules.Systemd))
-				now, err := os.ReadFile(r.file.Path)
-				require.NoError(t, err)
-				require.Equal(t, string(kept), string(now))
+				require.Equal(t, kept, *r.disk)
 
 				r.c.with(func(k *controllers) { k.lie, k.tools.Revision, k.tools.Modules, k.holder = nil, 8, nil, "" })
 				after(time.Minute)
@@ -267,29 +262,4 @@ func TestAModuleThatIsUnassignedClaimsNothing(t *testing.T) {
 		require.Zero(t, claims)
 		require.Empty(t, r.last().Held)
 	})
-}
-
-func TestFileIsWholeAndItsOwnersAlone(t *testing.T) {
-	f := File{filepath.Join(t.TempDir(), "tools.json")}
-	s, err := f.Read()
-	require.NoError(t, err)
-	require.Nil(t, s)
-	want := wire.Signed{Index: []byte(`{"a":"<>&"}`), Signature: []byte("s")}
-	require.NoError(t, f.Keep(wire.Signed{Index: []byte("{}")}))
-	require.NoError(t, f.Keep(want))
-	s, err = f.Read()
-	require.NoError(t, err)
-	require.Equal(t, &want, s)
-	info, err := os.Stat(f.Path)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	entries, err := os.ReadDir(filepath.Dir(f.Path))
-	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing half-written stays")
-
-	require.NoError(t, os.WriteFile(f.Path, []byte(`{"ind`), 0o600))
-	_, err = f.Read()
-	require.Error(t, err)
-	require.NoError(t, f.Keep(want), "a damaged one is replaced")
-	require.Error(t, File{filepath.Join(t.TempDir(), "none", "tools.json")}.Keep(want))
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -132,7 +131,7 @@ func (c *controllers) answerClaim(payload []byte) ([]byte, error) {
 type rig struct {
 	t     *testing.T
 	c     *controllers
-	file  File
+	disk  *wire.Signed // what is kept
 	log   *bytes.Buffer
 	trust Trust
 	news  chan struct{}
@@ -146,11 +145,10 @@ type rig struct {
 
 func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		public, private, err := ed25519.GenerateKey(nil)
 		require.NoError(t, err)
-		r := &rig{t: t, log: &bytes.Buffer{}, file: File{filepath.Join(dir, "tools.json")}, trust: Trust{Mesh: "home", Node: "ws1", Key: public}, news: make(chan struct{}, 1)}
+		r := &rig{t: t, log: &bytes.Buffer{}, trust: Trust{Mesh: "home", Node: "ws1", Key: public}, news: make(chan struct{}, 1)}
 		r.c = &controllers{key: private, tools: wire.Tools{
 			Wire: wire.Version, Mesh: "home", Epoch: "e1", Revision: 5, Node: "ws1", Modules: modules.Catalogue(), Seats: seats.Seeded(),
 		}}
@@ -162,19 +160,16 @@ func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 // start starts a runtime on the disk as it is.
 func (r *rig) start() {
 	r.t.Helper()
-	held, err := r.file.Read()
-	if err != nil {
-		held = nil
-	}
 	r.k = New(Options{
-		Trust: func() Trust { return r.trust }, Mesh: r.c, Held: held, Reconnected: r.news, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+		Trust: func() Trust { return r.trust }, Mesh: r.c, Held: r.disk, Reconnected: r.news, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 		Keep: func(s wire.Signed) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.broken != nil {
 				return r.broken
 			}
-			return r.file.Keep(s)
+			r.disk = &s
+			return nil
 		},
 		Serve: func(t *wire.Tools) {
 			r.mu.Lock()

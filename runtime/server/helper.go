@@ -13,6 +13,7 @@ import (
 	"stead/host/fault"
 	"stead/host/systemd"
 	"stead/host/unit"
+	"stead/mesh/notify"
 	"stead/runtime/escalate"
 )
 
@@ -37,10 +38,10 @@ func Help(ctx context.Context, log *slog.Logger) error {
 	floor.Go(func() error { return manager.Run(lower) })
 	group, upper := errgroup.WithContext(ctx)
 	group.Go(func() error { return helper.Run(upper) })
-	group.Go(func() error { return watchdog(upper, asking{manager}) })
-	ready()
+	group.Go(func() error { return notify.Watchdog(upper, asking{manager}.Alive) })
+	notify.Ready()
 	err = group.Wait()
-	stopping()
+	notify.Stopping()
 	stop()
 	return errors.Join(ignore(err), ignore(floor.Wait()))
 }

@@ -17,6 +17,7 @@ import (
 	"stead/host/systemd"
 	"stead/mesh"
 	"stead/mesh/identity"
+	"stead/mesh/notify"
 	"stead/mesh/subject"
 	"stead/modules"
 	module "stead/modules/systemd"
@@ -139,7 +140,7 @@ func (s *Server) run(ctx context.Context, up, down *mesh.Conn, below []func(cont
 	group.Go(func() error {
 		return down.Listen(upper, subject.ForNode(s.node, subject.Changed), []identity.Account{identity.CTL}, s.hint)
 	})
-	group.Go(func() error { return watchdog(upper, s) })
+	group.Go(func() error { return notify.Watchdog(upper, s.Alive) })
 	group.Go(func() error { return s.announce(upper) })
 	err := group.Wait()
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitForTools)
@@ -177,8 +178,8 @@ func (s *Server) assemble(calls *spool.Spool) ([]func(context.Context) error, er
 		return nil, err
 	}
 	s.serving.built = brought
-	file := duty.File{Path: filepath.Join(s.o.State, "tools.json")}
-	held, err := file.Read()
+	file := kept{filepath.Join(s.o.State, "tools.json")}
+	held, err := file.read()
 	if err != nil {
 		s.log.Error("what was kept cannot be read, controllers are asked", "error", err)
 	}
@@ -186,7 +187,7 @@ func (s *Server) assemble(calls *spool.Spool) ([]func(context.Context) error, er
 		Trust: func() duty.Trust {
 			return duty.Trust{Mesh: s.who.runtime.Mesh, Node: string(s.node), Key: s.who.runtime.DeclarationKey}
 		},
-		Mesh: s.line, Keep: file.Keep, Serve: s.serving.serve, Held: held, Reconnected: s.line.news(), Logger: s.log,
+		Mesh: s.line, Keep: file.keep, Serve: s.serving.serve, Held: held, Reconnected: s.line.news(), Logger: s.log,
 	})
 	return below, nil
 }
@@ -248,10 +249,10 @@ func (s *Server) late(l escalate.Late) { s.audit.Tell(lateEvent(s.node, l)) }
 
 // announce says that the runtime serves what it kept. No mesh is waited for.
 func (s *Server) announce(ctx context.Context) error {
-	ready()
+	notify.Ready()
 	s.log.Info("ready", "node", s.node, "mesh", s.who.runtime.Mesh)
 	<-ctx.Done()
-	stopping()
+	notify.Stopping()
 	return nil
 }
 

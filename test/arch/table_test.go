@@ -73,33 +73,35 @@ var table = []row{
 	{adapters, "host/verify", "host/unit", ""},
 	{adapters, "runtime/escalate", "host/fault host/shape host/unit", "host/systemd"},
 
-	{ground, "mesh/identity", "host/fault mesh/subject", "mesh/server"},
+	{ground, "mesh/replace", "host/fault", ""},
+	{ground, "mesh/notify", "", ""},
+	{ground, "mesh/identity", "host/fault mesh/replace mesh/subject", "mesh/server"},
 	{ground, "mesh/server", "host/fault mesh/identity", ""},
 	{ground, "mesh", "host/fault mesh/identity mesh/subject", ""},
 	{ground, "mesh/bucket", "host/fault mesh", "mesh/identity"},
 	{ground, "mesh/trail", "host/fault mesh mesh/wire", "mesh/identity"},
-	{ground, "controller/state", "controller/assign host/fault host/report host/shape mesh mesh/bucket mesh/seal mesh/subject mesh/wire modules seats", "mesh/identity"},
+	{ground, "controller/state", "controller/assign host/fault mesh/replace host/report host/shape mesh mesh/bucket mesh/seal mesh/subject mesh/wire modules seats", "mesh/identity"},
 	{ground, "mesh/client", "host/fault mesh mesh/subject mesh/wire", ""},
 
 	{fakes, "host/systemd/systemdtest", "host/fault host/install host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
-	{assembly, "host/setup", "host/fault host/systemd host/unit", ""},
-	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger host/outbox host/plan " +
+	{assembly, "host/setup", "host/fault mesh/replace host/systemd host/unit", ""},
+	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify host/outbox host/plan " +
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
-	{assembly, "controller", "controller/admit controller/assign controller/state host/fault host/report host/shape " +
+	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape " +
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire modules seats", "mesh/client"},
 
 	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity test/odd"},
 
-	{assembly, "runtime/server", "host/fault host/journal host/spool host/systemd host/unit mesh mesh/identity mesh/subject mesh/wire modules modules/systemd " +
+	{assembly, "runtime/server", "host/fault host/journal mesh/notify mesh/replace host/spool host/systemd host/unit mesh mesh/identity mesh/subject mesh/wire modules modules/systemd " +
 		"runtime/duty runtime/escalate runtime/tool seats", "mesh/seal"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
 	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
 		"mesh mesh/client mesh/identity mesh/subject mesh/wire runtime/escalate runtime/server seats", ""},
-	{command, "cmd/stead/contexts", "host/fault mesh/identity mesh/subject mesh/wire", ""},
+	{command, "cmd/stead/contexts", "host/fault mesh/replace mesh/identity mesh/subject mesh/wire", ""},
 
 	{checks, "test/arch", "", ""},
 	{checks, "test/lab", "", ""},
@@ -126,7 +128,7 @@ type foreign struct {
 var outside = []foreign{
 	{"github.com/godbus/dbus/v5", "host/systemd host/systemd/systemdtest", ""},
 	{"github.com/coreos/go-systemd/v22", "host/systemd host/systemd/systemdtest", ""},
-	{"github.com/coreos/go-systemd/v22/daemon", "controller host runtime/server", ""},
+	{"github.com/coreos/go-systemd/v22/daemon", "mesh/notify", ""},
 	{"github.com/coreos/go-systemd/v22/activation", "host runtime/server", ""},
 	{"github.com/nats-io", "mesh mesh/bucket mesh/identity mesh/server mesh/trail", "controller/state"},
 	{"go.etcd.io/bbolt", "host/ledger host/spool", ""},

@@ -26,6 +26,7 @@ import (
 
 	"stead/host/fault"
 	"stead/mesh/identity"
+	"stead/mesh/replace"
 	"stead/mesh/subject"
 )
 
@@ -233,7 +234,7 @@ func (s *Store) Add(ctx context.Context, name string, c identity.Credentials) (C
 }
 
 func (s *Store) choose(name string) error {
-	return replace(filepath.Join(s.config, current), []byte(name+"\n"))
+	return replace.File(filepath.Join(s.config, current), []byte(name+"\n"), 0o600)
 }
 
 // Use makes a context the current one.

@@ -62,27 +62,6 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// replace puts text at path in one step, for its owner alone.
-func replace(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return failed("write", path, err)
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the error before is the one to tell
-		return failed("write", path, err)
-	}
-	return nil
-}
-
 // readSome reads a regular file of at most that many bytes.
 func readSome(path string, most int64) ([]byte, error) {
 	// O_NONBLOCK: a pipe in its place must not hold the command up.

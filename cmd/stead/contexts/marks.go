@@ -12,6 +12,7 @@ import (
 
 	"stead/host/fault"
 	"stead/mesh/identity"
+	"stead/mesh/replace"
 	"stead/mesh/wire"
 )
 
@@ -106,7 +107,7 @@ func (s *Store) Remember(ctx context.Context, c identity.Credentials, now Sight)
 		if err != nil {
 			return fault.New(fault.Internal, "remember what was seen", path, err)
 		}
-		return replace(path, append(text, '\n'))
+		return replace.File(path, append(text, '\n'), 0o600)
 	})
 }
 
