@@ -41,17 +41,37 @@ const (
 	Withdrawing Reason = "withdrawing" // what was there before is being put back
 	Unreachable Reason = "unreachable" // the manager does not answer
 	Pending     Reason = "pending"     // not looked at yet
+	Refreshing  Reason = "refresh"     // a reload or restart job takes a change in
+
+	// of Waiting, Failed or Refused in user scope: what stands between the host and
+	// the account's manager
+	NoAccount       Reason = "no-account"       // the node has no operator account
+	AccountUnknown  Reason = "account-unknown"  // there is no such login
+	AccountRoot     Reason = "account-root"     // the account is root, whose manager is the system's
+	AccountHomeless Reason = "account-homeless" // the account has no home folder
+	AccountChanged  Reason = "account-changed"  // what the account before has is given back first
+	UIDReused       Reason = "uid-reused"       // the uid belongs to another login than when it was written for
+	HomeUnmounted   Reason = "home-unmounted"   // the home is not mounted, or is another's
+	LingerOff       Reason = "linger-off"       // nobody is logged in, and lingering is declared off
+	ManagerDown     Reason = "manager-down"     // the user manager does not come up
+	ManagerStarting Reason = "manager-starting" // it is coming up
+	ManagerHung     Reason = "manager-hung"     // it does not answer
+	ManagerRefused  Reason = "manager-refused"  // it turns the host away
+	Impostor        Reason = "impostor"         // another process than the manager is on its socket
+	DelegateFailed  Reason = "delegate"         // the process that writes as the account does not run
 
 	// of Failed
-	Missing     Reason = "missing"    // no such unit
-	BadUnit     Reason = "bad-unit"   // systemd cannot load the definition
-	CrashLoop   Reason = "crash-loop" // dies and is restarted, again and again
-	Exited      Reason = "exited"     // its process ended, or the start failed
-	JobEnded    Reason = "job"        // a job ended with another result than done
-	BudgetSpent Reason = "timeout"    // the convergence budget is over
-	DiskError   Reason = "disk"       // a file or link could not be read or written
-	CallError   Reason = "call"       // the manager answered with an error
-	Shadowed    Reason = "shadowed"   // another file wins over the declared one
+	Missing       Reason = "missing"        // no such unit
+	BadUnit       Reason = "bad-unit"       // systemd cannot load the definition
+	CrashLoop     Reason = "crash-loop"     // dies and is restarted, again and again
+	Exited        Reason = "exited"         // its process ended, or the start failed
+	JobEnded      Reason = "job"            // a job ended with another result than done
+	BudgetSpent   Reason = "timeout"        // the convergence budget is over
+	DiskError     Reason = "disk"           // a file or link could not be read or written
+	CallError     Reason = "call"           // the manager answered with an error
+	Shadowed      Reason = "shadowed"       // another file wins over the declared one
+	CannotReload  Reason = "no-reload"      // on_change: reload, and the unit has no way to reload
+	RefreshFailed Reason = "refresh-failed" // a reload that was to take a change in did not succeed
 
 	// of Refused
 	IsMasked    Reason = "masked"      // the unit is masked: unmask it first

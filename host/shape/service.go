@@ -14,6 +14,19 @@ const (
 	Unmanaged Ensure = ""
 	Running   Ensure = "running"
 	Stopped   Ensure = "stopped"
+	Restarted Ensure = "restarted" // running, and restarted once for each generation
+)
+
+// OnChange is what a running unit does when its definition or a trigger changes.
+type OnChange string
+
+// The values of on_change. The empty value restarts where the unit can be
+// restarted, and else does nothing.
+const (
+	RestartOnChange OnChange = "restart"
+	ReloadOnChange  OnChange = "reload" // strictly: never a restart
+	ReloadOrRestart OnChange = "reload_or_restart"
+	IgnoreChange    OnChange = "none" // the change is taken in, and nothing is done
 )
 
 // OnWithdraw is what becomes of a unit when its declaration is withdrawn.
@@ -39,12 +52,15 @@ const (
 // Service made by Parse is valid; it is never changed afterwards.
 type Service struct {
 	Name       string            // DNS label, the identity
-	Scope      unit.Scope        // always unit.System in this version of the vocabulary
+	Scope      unit.Scope        // of which manager the unit is
 	Unit       unit.Name         // NAME.service when it was not given
 	Content    *string           // the unit file, verbatim
 	DropIns    map[string]string // file name (x.conf) → bytes, verbatim
 	Ensure     Ensure
 	Enabled    *bool
+	Masked     *bool
+	OnChange   OnChange
+	Triggers   []string      // absolute paths, sorted, each once
 	Timeout    time.Duration // convergence budget
 	OnWithdraw OnWithdraw
 

@@ -39,6 +39,11 @@ type Index struct {
 	Follows  []string `json:"follows,omitempty"`
 	Revision uint64   `json:"revision"`
 	Node     string   `json:"node"`
+	// Account is the node's operator account, whose user manager has the units of
+	// scope user; "" for none. Linger says whether that manager is to run without a
+	// login: auto, on or off; "" is auto.
+	Account string `json:"account,omitempty"`
+	Linger  string `json:"linger,omitempty"`
 	// Entries are sorted by name. A name that was in an index of this epoch and is
 	// in none of Entries and Keep is withdrawn.
 	Entries []Entry `json:"entries"`
