@@ -65,6 +65,18 @@ type Manager struct {
 	// Made are folders that stead made; one that is empty goes when the last
 	// entry of stead's in it goes.
 	Made []string `json:"made,omitempty"`
+	// Account is whose manager it is, in user scope; nil when none is known. It has
+	// a writer of its own.
+	Account *Account `json:"account,omitempty"`
+}
+
+// Account is the operator account for which the user scope's files were written.
+type Account struct {
+	Name string `json:"name"`
+	UID  uint32 `json:"uid"`
+	Home string `json:"home"`
+	// LingerOurs: stead turned lingering on, or was about to.
+	LingerOurs bool `json:"linger_ours,omitempty"`
 }
 
 // Record is a change of the ledger, made in one durable transaction.

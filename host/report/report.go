@@ -84,6 +84,15 @@ const (
 	Unsupported Reason = "unsupported" // this version of stead cannot read the declaration
 )
 
+// Obstacle is what stands between a loop and its manager: as long as it stands, it
+// is what every declaration of that loop is reported with.
+type Obstacle struct {
+	Outcome Outcome `json:"outcome"` // Waiting, Failed or Refused
+	Reason  Reason  `json:"reason"`
+	Text    string  `json:"text"`           // one sentence for a person
+	Hint    string  `json:"hint,omitempty"` // what a person can do about it
+}
+
 // Report says how one declaration stands.
 type Report struct {
 	Name       string     `json:"name"`
