@@ -20,20 +20,28 @@ type declared struct {
 // declaredOf returns the files that s asks for.
 func (d *Disk) declaredOf(s *shape.Service) *declared {
 	return d.declared.get(s, func() *declared {
-		dec := &declared{}
-		if s.Content != nil {
-			dec.add(d.o.ConfigDir+"/"+string(s.Unit), *s.Content, "content")
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.DropIns)) {
-			dec.add(d.o.ConfigDir+"/"+string(s.Unit)+".d/"+name, s.DropIns[name], "drop-in")
+		dec := &declared{wants: Declared(s, d.o.ConfigDir, d.o.UID, d.o.GID)}
+		for _, w := range dec.wants {
+			dec.things = append(dec.things, &thing{entry: w.Entry, text: unit.ParseFile(w.Content), null: len(w.Content) == 0})
 		}
 		return dec
 	})
 }
 
-func (dec *declared) add(path, content string, why string) {
-	sum := sha256.Sum256([]byte(content))
-	e := plan.Entry{Kind: plan.File, Digest: hex.EncodeToString(sum[:]), Mode: 0o644}
-	dec.wants = append(dec.wants, plan.Want{Path: path, Entry: e, Content: []byte(content), Why: why})
-	dec.things = append(dec.things, &thing{entry: e, text: unit.ParseFile([]byte(content)), null: content == ""})
+// Declared returns the files that s asks for below dir: the unit file, then
+// drop-ins by path, each of them of uid and gid.
+func Declared(s *shape.Service, dir string, uid, gid int) []plan.Want {
+	var wants []plan.Want
+	add := func(path, content, why string) {
+		sum := sha256.Sum256([]byte(content))
+		e := plan.Entry{Kind: plan.File, Digest: hex.EncodeToString(sum[:]), Mode: 0o644, UID: uid, GID: gid}
+		wants = append(wants, plan.Want{Path: path, Entry: e, Content: []byte(content), Why: why})
+	}
+	if s.Content != nil {
+		add(dir+"/"+string(s.Unit), *s.Content, "content")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.DropIns)) {
+		add(dir+"/"+string(s.Unit)+".d/"+name, s.DropIns[name], "drop-in")
+	}
+	return wants
 }

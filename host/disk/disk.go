@@ -50,6 +50,7 @@ type Options struct {
 	RuntimeDir string   // its counterpart until the next boot; default /run/systemd/system
 	UnitPath   []string // the manager's search path (its property UnitPath); it holds ConfigDir. Required
 	Kept       string   // where copies of what is overwritten go; default /var/lib/stead/host/kept
+	UID, GID   int      // whose the files are that are declared; default root's
 	Specifiers install.Specifiers
 	Version    int          // of systemd; 0 is 252
 	Logger     *slog.Logger // default: nothing is logged

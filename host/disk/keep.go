@@ -130,11 +130,14 @@ func keptAs(p string, e plan.Entry) string {
 }
 
 // KeptAs is where Apply tells that it kept what stood at p, a file or a link.
-func (d *Disk) KeptAs(p string, e plan.Entry) string {
+func (d *Disk) KeptAs(p string, e plan.Entry) string { return KeptIn(d.o.Kept, p, e) }
+
+// KeptIn is KeptAs of a Disk whose copies lie in the folder kept.
+func KeptIn(kept, p string, e plan.Entry) string {
 	if e.Kind != plan.File {
-		return d.o.Kept + "/" + keptIndex
+		return kept + "/" + keptIndex
 	}
-	return d.o.Kept + "/" + keptAs(p, e)
+	return kept + "/" + keptAs(p, e)
 }
 
 // copy writes one copy. One of the same name holds the same bytes, but for what

@@ -32,9 +32,7 @@ func (w *world) declare(s *shape.Service) plan.Disk {
 func absent() plan.Entry { return plan.Entry{Kind: plan.Absent} }
 
 func fileOf(text string) plan.Entry {
-	w := &declared{}
-	w.add("", text, "")
-	return w.wants[0].Entry
+	return Declared(&shape.Service{Content: &text}, "", 0, 0)[0].Entry
 }
 
 func TestWhatIsDeclaredIsWanted(t *testing.T) {

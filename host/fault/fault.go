@@ -29,6 +29,15 @@ const (
 	Internal    Class = "internal"    // a defect of stead
 )
 
+// Known reports whether c is one of the classes.
+func (c Class) Known() bool {
+	switch c {
+	case Invalid, NotFound, Refused, Conflict, Denied, Unsupported, Unavailable, Timeout, Canceled, Failed, Internal:
+		return true
+	}
+	return false
+}
+
 // Retry reports whether the same call may succeed later without any change of
 // its input.
 func (c Class) Retry() bool {

@@ -1,0 +1,117 @@
+package delegate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"stead/host/disk"
+	"stead/host/fault"
+	"stead/host/plan"
+)
+
+// maxText bounds a text of the child's that ends in a report, in bytes.
+const maxText = 1 << 10
+
+// broken ends the child for what it said, and is the error of that.
+func (d *Delegate) broken(format string, args ...any) error {
+	err := fmt.Errorf("the process that acts as the account broke the rules: "+format, args...)
+	d.mu.Lock()
+	p := d.process
+	d.mu.Unlock()
+	if p != nil {
+		p.end(err)
+	}
+	return fault.New(fault.Failed, "ask", d.o.Name, err)
+}
+
+// judge takes over what a child says of one unit. What shall stand in files is
+// what the declaration says; of the child are only the links that are wanted.
+func (d *Delegate) judge(q plan.Query, l looked) (plan.Disk, error) {
+	k := l.Disk
+	k.Errs = nil
+	for _, t := range l.Errs {
+		if t != nil {
+			k.Errs = append(k.Errs, d.told(t.Err()))
+		}
+	}
+	if k.At == nil {
+		k.At = make(map[string]plan.Entry)
+	}
+	files := d.files(q)
+	dir := d.ConfigDir() + "/"
+	for i, w := range k.Wants {
+		own, declared := files[w.Path]
+		switch {
+		case w.Entry.Kind == plan.File && declared:
+			k.Wants[i] = own
+		case w.Entry.Kind == plan.Link && strings.HasPrefix(w.Path, dir) && filepath.Clean(w.Path) == w.Path:
+			k.Wants[i] = plan.Want{Path: w.Path, Entry: plan.Entry{Kind: plan.Link, Target: w.Entry.Target}, Why: clean(w.Why, 40)}
+		default:
+			return k, d.broken("%q is declared by nobody", w.Path)
+		}
+	}
+	if bad := odd(k); bad != "" {
+		k.Errs = append(k.Errs, fault.New(fault.Refused, "read", fmt.Sprintf("%.200q", bad), errors.New("the name holds bytes that are no text")).
+			WithHint("rename it, or remove it"))
+	}
+	return k, nil
+}
+
+// files are what the declaration of q asks for, by path.
+func (d *Delegate) files(q plan.Query) map[string]plan.Want {
+	if q.Service == nil {
+		return nil
+	}
+	own := disk.Declared(q.Service, d.ConfigDir(), d.o.UID, d.o.GID)
+	all := make(map[string]plan.Want, len(own))
+	for _, w := range own {
+		all[w.Path] = w
+	}
+	return all
+}
+
+// odd returns a text of k that cannot be shown to people; "" for none.
+func odd(k plan.Disk) string {
+	texts := []string{k.Fragment, k.Mask}
+	texts = append(append(append(texts, k.DropIns...), k.OwnLinks...), k.Vendor...)
+	for p := range k.At {
+		texts = append(texts, p)
+	}
+	for p, by := range k.Shadowed {
+		texts = append(texts, p, by)
+	}
+	for _, w := range k.Wants {
+		texts = append(texts, w.Path, w.Entry.Target)
+	}
+	t := k.Text
+	texts = append(append(append(texts, t.Conditions...), t.Conflicts...), t.InstallErrors...)
+	for _, s := range append(texts, t.Type, t.PIDFile, string(t.Kind)) {
+		if clean(s, 64<<10) != s {
+			return s
+		}
+	}
+	return ""
+}
+
+// below drops paths that lie outside of what the account's units lie in.
+func (d *Delegate) below(paths []string) []string {
+	var all []string
+	for _, p := range paths {
+		if filepath.Clean(p) == p && strings.HasPrefix(p, d.o.Home+"/") && clean(p, maxText) == p {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// keptAs is where a disk whose copies lie in kept tells that one is.
+func keptAs(kept, p string, e plan.Entry) string { return disk.KeptIn(kept, p, e) }

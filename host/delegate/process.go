@@ -1,0 +1,221 @@
+package delegate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"stead/host/fault"
+)
+
+// process is one child, from start to end. It is never used again.
+type process struct {
+	cmd   *exec.Cmd
+	in    *os.File
+	out   io.Reader
+	pipe  *os.File // out's
+	ended chan struct{}
+	sent  map[string]bool // digests of the services that it has; of whoever has the turn
+
+	mu      sync.Mutex // guards what follows
+	cause   error
+	id      uint64
+	waiting chan result // of the call under way; nil for none
+	units   int         // that it asks about
+	raw     bool        // and whether it is answered with bytes
+	said    string      // the last line of its standard error
+}
+
+type result struct {
+	reply reply
+	raw   []byte
+}
+
+// start makes a child.
+func (d *Delegate) start() (*process, error) {
+	failed := func(err error) (*process, error) {
+		return nil, fault.New(fault.Failed, "act as an account", d.o.Name, err)
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return failed(err)
+	}
+	defer inR.Close() //nolint:errcheck // the child has it
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		_ = inW.Close()
+		return failed(err)
+	}
+	defer outW.Close() //nolint:errcheck // the child has it
+	cmd := exec.Command(d.o.Command[0], d.o.Command[1:]...)
+	cmd.Env, cmd.Dir = d.environment(), "/"
+	cmd.Stdin, cmd.Stdout = inR, outW
+	p := &process{cmd: cmd, in: inW, out: bufio.NewReaderSize(outR, 64<<10), pipe: outR, ended: make(chan struct{}), sent: make(map[string]bool)}
+	cmd.Stderr = &lines{take: p.say}
+	cmd.WaitDelay = time.Second
+	groups := make([]uint32, 0, len(d.o.Groups))
+	for _, g := range d.o.Groups {
+		groups = append(groups, uint32(g))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(d.o.UID), Gid: uint32(d.o.GID), Groups: groups},
+		Setsid:     true, Pdeathsig: syscall.SIGKILL,
+	}
+	if err := cmd.Start(); err != nil {
+		_, _ = inW.Close(), outR.Close()
+		return failed(err)
+	}
+	return p, nil
+}
+
+// end ends the child for a reason; the first one counts.
+func (p *process) end(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause != nil {
+		return
+	}
+	if why == nil {
+		why = errors.New("it ended")
+	}
+	p.cause = why
+	_ = p.cmd.Process.Kill()
+	_, _ = p.in.Close(), p.pipe.Close()
+	close(p.ended)
+}
+
+// reap waits for the end of a child that was killed, beside everything else: one
+// that is stuck in the kernel ends when that lets it go.
+func (p *process) reap() {
+	p.end(nil)
+	go func() { _ = p.cmd.Wait() }()
+}
+
+func (p *process) why() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.said != "" {
+		return fmt.Errorf("%w (it said: %s)", p.cause, p.said)
+	}
+	return p.cause
+}
+
+func (p *process) say(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = clean(line, 300)
+}
+
+// call asks, and waits for the answer. The caller has the turn.
+func (p *process) call(a ask, raw []byte, patience time.Duration) (reply, []byte, error) {
+	back := make(chan result, 1)
+	p.mu.Lock()
+	p.id++
+	a.ID, p.waiting, p.units, p.raw = p.id, back, len(a.Queries)+len(a.Changes)+len(a.Paths), a.Op == opSnapshot || a.Op == opPeek
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.waiting = nil
+		p.mu.Unlock()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	wrote := make(chan error, 1)
+	go func() { wrote <- send(p.in, a, raw) }()
+	for {
+		select {
+		case err := <-wrote:
+			if err != nil {
+				p.end(fmt.Errorf("it takes nothing more: %w", err))
+			}
+			wrote = nil
+		case r := <-back:
+			return r.reply, r.raw, nil
+		case <-p.ended:
+			return reply{}, nil, fault.New(fault.Unavailable, string(a.Op), "", p.why())
+		case <-timer.C:
+			err := fault.New(fault.Timeout, string(a.Op), "", fmt.Errorf("the process that acts as the account gave no answer in %s", patience))
+			p.end(err)
+			return reply{}, nil, err
+		}
+	}
+}
+
+// answer hands the answer to whoever waits; false when nobody does.
+func (p *process) answer(r reply, raw []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil || r.ID != p.id {
+		return false
+	}
+	p.waiting <- result{r, raw}
+	p.waiting = nil
+	return true
+}
+
+// allowed is how many bytes the next message may have.
+func (p *process) allowed() (text, raw int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.raw {
+		raw = maxRaw
+	}
+	return replyBase + p.units*replyUnit, raw
+}
+
+func (p *process) mostParts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return partsBase + p.units*partsUnit
+}
+
+// lines takes a stream for lines of bounded length.
+type lines struct {
+	take func(string)
+	rest []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	const most = 4 << 10
+	l.rest = append(l.rest, b...)
+	for {
+		line, rest, found := strings.Cut(string(l.rest), "\n")
+		if !found {
+			break
+		}
+		l.take(line)
+		l.rest = []byte(rest)
+	}
+	l.rest = l.rest[max(0, len(l.rest)-most):]
+	return len(b), nil
+}
+
+// clean makes a line of what an account's process says.
+func clean(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+func lookupGroup(id string) (string, error) {
+	g, err := user.LookupGroupId(id)
+	if err != nil {
+		return "", err
+	}
+	return g.Name, nil
+}
