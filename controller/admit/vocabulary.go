@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"stead/controller/assign"
 	"stead/host/shape"
+	"stead/host/unit"
 	"stead/mesh/wire"
 )
 
@@ -17,7 +17,7 @@ type lack struct {
 	version string          // of stead there
 	speaks  []int           // versions of the messages, when ours is none of them
 	shape   bool            // the whole shape
-	fields  map[string]bool // fields of it
+	fields  map[string]bool // fields of it, and values of fields
 }
 
 // lacks are the nodes whose hosts cannot read all that this version declares.
@@ -38,6 +38,9 @@ func (j *judge) lacks() map[string]lack {
 				if !slices.Contains(p.Vocabulary[i].Fields, name) {
 					l.fields[name] = true
 				}
+			}
+			if p.Vocabulary[i].Version < 2 {
+				l.fields[restarted] = true
 			}
 		}
 		if l.shape || l.speaks != nil || len(l.fields) > 0 {
@@ -64,17 +67,34 @@ func (j *judge) vocabulary() {
 	}
 }
 
-// Two things that a host may lack besides fields; no field is named so.
+// What a host may lack besides fields; no field is named so.
 const (
-	speech = " speech"
-	whole  = " whole"
+	speech    = " speech"
+	whole     = " whole"
+	restarted = "ensure: restarted" // came with version 2 of the shape
 )
+
+// uses are the fields that the canonical form of d has, and values that not every
+// version has. Each form names its scope, which every host reads when it is the
+// system's.
+func uses(d *assign.Declaration) map[string]bool {
+	used := map[string]bool{}
+	for name := range fields(&assign.Declaration{Canonical: d.Canonical}) {
+		used[name] = true
+	}
+	if d.Service == nil {
+		return used
+	}
+	used["scope"] = d.Service.Scope != unit.System
+	used[restarted] = d.Service.Ensure == shape.Restarted
+	return used
+}
 
 // readable notes what of c's declaration the hosts of nodes cannot read: each
 // thing once, with all nodes that lack it.
 func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 	without := map[string][]string{}
-	var used map[string]json.RawMessage
+	var used map[string]bool
 	for _, node := range nodes {
 		l, ok := lacks[node]
 		switch {
@@ -87,10 +107,10 @@ func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 			without[whole] = append(without[whole], node)
 			continue
 		case used == nil:
-			used = fields(&assign.Declaration{Canonical: c.is.Canonical})
+			used = uses(c.is)
 		}
 		for name := range l.fields {
-			if used[name] != nil {
+			if used[name] {
 				without[name] = append(without[name], node)
 			}
 		}
@@ -114,6 +134,8 @@ func (j *judge) unreadable(c *change, what string, nodes []string, lacks map[str
 			"bring stead to one version there and here, or address it to other nodes")
 	case whole:
 		j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, shape.ServiceShape), cure)
+	case restarted:
+		j.problem(c, "ensure", fmt.Sprintf("%s %s %s", host, know, restarted), cure)
 	default:
 		j.problem(c, what, fmt.Sprintf("%s %s the field %q", host, know, what), cure)
 	}

@@ -19,9 +19,9 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	if err := p.mayTell("make index", node); err != nil {
 		return wire.Index{}, err
 	}
-	set := p.Set(node)
+	set, n := p.Set(node), p.state.Nodes[node]
 	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
-		Revision: p.state.Revision, Node: node, Entries: make([]wire.Entry, len(set)),
+		Revision: p.state.Revision, Node: node, Account: n.Account, Linger: linger(n), Entries: make([]wire.Entry, len(set)),
 		Keep: slices.Sorted(maps.Keys(p.state.UnreadableDeclarations))}
 	if len(asked.Nonce) <= wire.MaxNonce {
 		index.Nonce = asked.Nonce
@@ -31,6 +31,15 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 		index.Entries[i] = wire.Entry{Name: d.Name, UID: d.UID, Generation: d.Generation, Digest: d.Digest, Size: len(d.Canonical)}
 	}
 	return index, nil
+}
+
+// linger is the node's setting as an index says it: nothing for the default, so that
+// an index of before there were accounts has the digest that it had.
+func linger(n *Node) string {
+	if n.Linger == "auto" {
+		return ""
+	}
+	return n.Linger
 }
 
 func (p *Placement) mayTell(op, node string) error {

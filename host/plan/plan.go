@@ -228,11 +228,11 @@ func refuse(in Input, d *Decision) bool {
 		d.refuse(report.OwnedBy, "conflict with %s: %s is declared by it already", in.Owner.Name, in.Owner.Unit)
 		return true
 	}
-	if why, is := shape.Protected(st.ID); is {
+	if why, is := shape.Protected(s.Scope, st.ID); is {
 		d.refuse(report.Protected, "%s is protected: %s", st.ID, why)
 		return true
 	}
-	if path, why := reaches(in.Disk.Wants); path != "" {
+	if path, why := reaches(s.Scope, in.Disk.Wants); path != "" {
 		d.refuse(report.Protected, "its [Install] section asks for %s, which reaches a protected unit: %s", path, why)
 		return true
 	}
@@ -260,7 +260,7 @@ func (in Input) truncated() bool {
 // reaches finds a wanted link that would take a protected unit's name, or make
 // one require this unit: the links are known only when the machine's specifiers
 // are, so the declaration alone does not tell.
-func reaches(wants []Want) (path, why string) {
+func reaches(scope unit.Scope, wants []Want) (path, why string) {
 	for _, w := range wants {
 		if w.Entry.Kind != Link {
 			continue
@@ -269,7 +269,7 @@ func reaches(wants []Want) (path, why string) {
 		if owner, is := strings.CutSuffix(filepath.Base(filepath.Dir(w.Path)), ".requires"); is {
 			name = owner
 		}
-		if why, is := shape.Protected(unit.Name(name)); is {
+		if why, is := shape.Protected(scope, unit.Name(name)); is {
 			return w.Path, why
 		}
 	}

@@ -42,25 +42,25 @@ func refused(t *testing.T, cases map[string]bad) {
 
 func TestParseRefusesBadFields(t *testing.T) {
 	refused(t, map[string]bad{
-		"unknown field":          {head + "ensure: running\nexec: x\n", 4, "web.exec", "unknown field", "the fields are shape, name, unit, nodes, labels, all, content, dropins, ensure, enabled, timeout, on_withdraw"},
+		"unknown field":          {head + "ensure: running\nexec: x\n", 4, "web.exec", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
 		"misspelt field":         {head + "ensrue: running\nenabled: true\n", 3, "web.ensrue", "unknown field", "did you mean ensure?"},
 		"other case":             {head + "Enabled: true\nensure: running\n", 3, "web.Enabled", "unknown field", "did you mean enabled?"},
-		"later field":            {head + "ensure: running\nmasked: false\n", 4, "web.masked", `this version's service shape (version 1) has no field "masked"`, "leave it out"},
-		"later field, scope":     {head + "ensure: running\nscope: system\n", 4, "web.scope", `this version's service shape (version 1) has no field "scope"`, "leave it out: every unit is of the system scope"},
-		"later field, state":     {head + "ensure: running\nstate: running\n", 4, "web.state", `this version's service shape (version 1) has no field "state"`, "write ensure: running or ensure: stopped"},
-		"misspelt later field":   {head + "ensure: running\non_chnage: none\n", 4, "web.on_chnage", "unknown field", "did you mean on_change? version 1 of the service shape does not have it"},
-		"a field that is hidden": {head + "ensure: running\n\"en\\e[2Jsure\": x\n", 4, `web."en\x1b[2Jsure"`, "unknown field", "the fields are shape, name, unit, nodes, labels, all, content, dropins, ensure, enabled, timeout, on_withdraw"},
-		"null unknown field":     {head + "ensure: running\nfoo: ~\n", 4, "web.foo", "unknown field", "the fields are shape, name, unit, nodes, labels, all, content, dropins, ensure, enabled, timeout, on_withdraw"},
+		"later field":            {head + "ensure: running\nsensitive: false\n", 4, "web.sensitive", `this version's service shape (version 2) has no field "sensitive"`, "leave it out, and keep secrets in a file of their own that the unit reads"},
+		"later field, reload":    {head + "ensure: running\ndaemon_reload: auto\n", 4, "web.daemon_reload", `this version's service shape (version 2) has no field "daemon_reload"`, "leave it out: what changed is loaded when it has to be"},
+		"later field, provider":  {head + "ensure: running\nprovider: auto\n", 4, "web.provider", `this version's service shape (version 2) has no field "provider"`, "leave it out: every unit is applied by systemd"},
+		"misspelt later field":   {head + "ensure: running\nsensitve: true\n", 4, "web.sensitve", "unknown field", "did you mean sensitive? version 2 of the service shape does not have it"},
+		"a field that is hidden": {head + "ensure: running\n\"en\\e[2Jsure\": x\n", 4, `web."en\x1b[2Jsure"`, "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
+		"null unknown field":     {head + "ensure: running\nfoo: ~\n", 4, "web.foo", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
 		"key that is a list":     {head + "ensure: running\n? [a]\n: b\n", 4, "web", "a field is named by a list", "name it by one word"},
-		"key that is a number":   {head + "ensure: running\n1: b\n", 4, "web.1", "unknown field", "the fields are shape, name, unit, nodes, labels, all, content, dropins, ensure, enabled, timeout, on_withdraw"},
+		"key that is a number":   {head + "ensure: running\n1: b\n", 4, "web.1", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
 		"doubled field":          {head + "ensure: running\nenabled: true\nensure: stopped\n", 5, "web.ensure", "declared twice, first on line 3", "delete one of them"},
 		"doubled null field":     {head + "ensure: ~\nenabled: true\nensure: stopped\n", 5, "web.ensure", "declared twice, first on line 3", "delete one of them"},
 		"doubled drop-in":        {head + "dropins:\n  a.conf: x\n  b.conf: x\n  \"a.conf\": y\n", 6, "web.dropins.a.conf", "declared twice, first on line 4", "delete one of them"},
 		"shape missing":          {"name: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service"},
 		"shape null":             {"shape: ~\nname: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service"},
 		"shape unknown":          {"shape: file\nname: web\nensure: running\n", 1, "web.shape", `this version's vocabulary has no shape "file"`, "write shape: service, the only one it has"},
-		"declares nothing":       {head + "timeout: 3m\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure and enabled, or delete it"},
-		"declares empty":         {head + "dropins: {}\nensure: ~\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure and enabled, or delete it"},
+		"declares nothing":       {head + "timeout: 3m\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it"},
+		"declares empty":         {head + "dropins: {}\nensure: ~\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it"},
 		"a list":                 {"- shape: service\n", 1, "", "the document is a list, and no declaration", "write fields, one a line, such as shape: service"},
 		"a text":                 {"# x\nshape service\n", 2, "", `the document is the text "shape service", and no declaration`, "write fields, one a line, such as shape: service"},
 	})
@@ -79,8 +79,18 @@ func TestParseCoercesNothing(t *testing.T) {
 		"date for a unit":       {head + "ensure: running\nunit: 2024-01-02\n", 4, "web.unit", "the date 2024-01-02 where a text is wanted", `put it in quotes: "2024-01-02"`},
 		"truth for ensure":      {head + "ensure: true\n", 3, "web.ensure", "the truth value true where a text is wanted", `put it in quotes: "true"`},
 		"ensure misspelt":       {head + "ensure: Runing\n", 3, "web.ensure", `"Runing" is no value of this field`, "did you mean running?"},
-		"ensure of later":       {head + "ensure: restarted\n", 3, "web.ensure", `"restarted" is no value of this field`, "write running or stopped"},
-		"ensure empty":          {head + "ensure: ''\n", 3, "web.ensure", "it is empty", "write running or stopped, or leave it out"},
+		"ensure unknown":        {head + "ensure: failed\n", 3, "web.ensure", `"failed" is no value of this field`, "write running, stopped or restarted"},
+		"ensure empty":          {head + "ensure: ''\n", 3, "web.ensure", "it is empty", "write running, stopped or restarted, or leave it out"},
+		"state misspelt":        {head + "state: stoped\n", 3, "web.state", `"stoped" is no value of this field`, "did you mean stopped?"},
+		"state empty":           {head + "state: ''\n", 3, "web.state", "it is empty", "write running, stopped or restarted, or leave it out"},
+		"truth for state":       {head + "state: true\n", 3, "web.state", "the truth value true where a text is wanted", `put it in quotes: "true"`},
+		"scope unknown":         {head + "ensure: running\nscope: session\n", 4, "web.scope", `"session" is no value of this field`, "write system or user"},
+		"scope empty":           {head + "ensure: running\nscope: ''\n", 4, "web.scope", "it is empty", "write system or user, or leave it out"},
+		"mask in words":         {head + "masked: yes\n", 3, "web.masked", `the text "yes" where true or false is wanted`, "write true" + boolCure},
+		"on_change misspelt":    {head + "ensure: running\non_change: reload-or-restart\n", 4, "web.on_change", `"reload-or-restart" is no value of this field`, "did you mean reload_or_restart?"},
+		"on_change unknown":     {head + "ensure: running\non_change: stop\n", 4, "web.on_change", `"stop" is no value of this field`, "write restart, reload, reload_or_restart or none"},
+		"text for triggers":     {head + "ensure: running\ntriggers: /etc/a\n", 4, "web.triggers", `the text "/etc/a" where a list is wanted`, "write a list: [/etc/a]"},
+		"number in triggers":    {head + "ensure: running\ntriggers: [1]\n", 4, "web.triggers[0]", "the number 1 where a text is wanted", `put it in quotes: "1"`},
 		"on_withdraw unknown":   {head + "ensure: running\non_withdraw: keep\n", 4, "web.on_withdraw", `"keep" is no value of this field`, "write restore or release"},
 		"on_withdraw empty":     {head + "ensure: running\non_withdraw: \"\"\n", 4, "web.on_withdraw", "it is empty", "write restore or release, or leave it out"},
 		"map for content":       {head + "content: {a: b}\n", 3, "web.content", "a map where a text is wanted", "write a text"},
@@ -206,6 +216,64 @@ func TestParseRefusesWhatKillsAManager(t *testing.T) {
 	})
 	_, problems := Parse("a.yaml", []byte(head+"content: |\n  [Service]\n  Type=dbus\n  BusName=org.example.Web\n  ExecStart=/bin/true\n"))
 	require.Empty(t, problems)
+}
+
+func TestParseRefusesContradictions(t *testing.T) {
+	const cure = "write masked: false, or leave one of them out"
+	refused(t, map[string]bad{
+		"masked and running":     {head + "masked: true\nensure: running\n", 4, "web.ensure", "masked: true and running are declared, and a masked unit does not run", cure},
+		"masked and restarted":   {head + "masked: true\nstate: restarted\n", 4, "web.state", "masked: true and restarted are declared, and a masked unit does not run", cure},
+		"masked and enabled":     {head + "enabled: true\nmasked: true\n", 3, "web.enabled", "masked: true and enabled: true are declared, and a masked unit is not enabled", cure},
+		"two spellings":          {head + "ensure: running\nstate: running\n", 4, "web.state", "ensure and state are declared, and state is the old name of ensure", "delete state"},
+		"two spellings, swapped": {head + "state: stopped\nensure: running\n", 3, "web.state", "ensure and state are declared, and state is the old name of ensure", "delete state"},
+		"F020 template restarted": {head + "unit: x@.service\nensure: restarted\n", 4, "web.ensure", `"x@.service" is a bare template: a bare template may have content and enablement, never activity`,
+			"declare an instance, such as x@one.service, or leave ensure out"},
+		"template with triggers": {head + "unit: x@.service\nenabled: true\ntriggers: [/etc/a]\n", 5, "web.triggers", `"x@.service" is a bare template: a bare template may have content and enablement, never activity`,
+			"declare an instance, such as x@one.service, or leave triggers out"},
+		"a course and nothing else": {head + "on_change: reload\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it"},
+	})
+	for _, fine := range []string{"masked: true\n", "masked: true\nensure: stopped\nenabled: false\n", "masked: false\nensure: running\nenabled: true\n", "unit: x@.service\nmasked: true\n",
+		"masked: true\ncontent: '#'\non_change: reload\ntriggers: [/etc/a]\n", "ensure: ~\nstate: running\n", "state: ~\nensure: running\n", "triggers: [/etc/a]\non_change: reload\n"} {
+		_, problems := Parse("f", []byte(head+fine))
+		require.Empty(t, problems, fine)
+	}
+}
+
+func TestParseRefusesTriggers(t *testing.T) {
+	with := func(s string) string { return head + "ensure: running\ntriggers: " + s + "\n" }
+	const written = "write the absolute path of a file or folder, such as /etc/web.conf"
+	long := "/" + strings.Repeat("a/", 2047) + "bb"
+	refused(t, map[string]bad{
+		"none":          {with("[]"), 4, "web.triggers", "0 paths are named", "name 1 to 64, or leave it out"},
+		"too many":      {with("[" + strings.Repeat("/a,", 65) + "]"), 4, "web.triggers", "65 paths are named", "name 1 to 64, or leave it out"},
+		"relative":      {with("[etc/app.toml]"), 4, "web.triggers[0]", `"etc/app.toml" is no absolute path`, written},
+		"below a home":  {with("['~/.config/app.toml']"), 4, "web.triggers[0]", `"~/.config/app.toml" is no absolute path`, written},
+		"empty":         {with("['']"), 4, "web.triggers[0]", `"" is empty`, written},
+		"double slash":  {with("[/etc//app.toml]"), 4, "web.triggers[0]", `"/etc//app.toml" is not written out`, "write /etc/app.toml"},
+		"slash behind":  {with("[/etc/]"), 4, "web.triggers[0]", `"/etc/" is not written out`, "write /etc"},
+		"upwards":       {with("[/etc/../root/x]"), 4, "web.triggers[0]", `"/etc/../root/x" is not written out`, "write /root/x"},
+		"twice":         {with("\n- /etc/b\n- /etc/a\n- /etc/b"), 7, "web.triggers[2]", `"/etc/b" is named twice, first at triggers[0]`, "delete one of them"},
+		"declared file": {with("['file:app-config']"), 4, "web.triggers[0]", `"file:app-config" cites a declared file, which version 2 of the service shape does not have`, "write the file's absolute path"},
+		"a line break":  {with("[\"/etc/a\\nb\"]"), 4, "web.triggers[0]", `"/etc/a\nb" holds a control character`, "give the file another name, or name its folder"},
+		"a long path":   {with("[" + long + "]"), 4, "web.triggers[0]", `"` + long[:80] + `" has 4097 bytes; a path has at most 4095`, written},
+		"a long name":   {with("[/" + strings.Repeat("a", 256) + "]"), 4, "web.triggers[0]", `"/` + strings.Repeat("a", 79) + `" has a name of 256 bytes; a file's has at most 255`, written},
+	})
+}
+
+func TestParseRefusesUnitsOfTheUserScope(t *testing.T) {
+	with := func(s string) string { return head + "scope: user\n" + s + "\n" }
+	const base = "the account's manager and session stand on it"
+	refused(t, map[string]bad{
+		"its bus":          {with("unit: dbus.service\nensure: stopped"), 4, "web.unit", `"dbus.service" is protected: ` + base, ownCure},
+		"what ends it":     {with("unit: exit.target\nensure: running"), 4, "web.unit", `"exit.target" is protected: starting it ends the account's manager`, ownCure},
+		"by a conflict":    {with("content: |\n  [Unit]\n  Conflicts=basic.target"), 6, "web.content", "Conflicts=basic.target reaches a protected unit: " + base, "delete it"},
+		"by an alias":      {with("content: |\n  [Install]\n  Alias=dbus.service"), 6, "web.content", "Alias=dbus.service reaches a protected unit: " + base, "delete it"},
+		"stead's own name": {with("unit: stead-host\nensure: stopped"), 4, "web.unit", `"stead-host.service" is protected: it is stead's own`, ownCure},
+	})
+	for _, fine := range []string{"unit: systemd-logind.service\nensure: stopped", "content: |\n  [Unit]\n  Conflicts=exit.target shutdown.target\n"} {
+		_, problems := Parse("f", []byte(with(fine)))
+		require.Empty(t, problems, fine)
+	}
 }
 
 // Documents cost memory one after the other, and not all at once.

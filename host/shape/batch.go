@@ -8,13 +8,13 @@ import (
 )
 
 // Check returns the problems that declarations have with each other: those of
-// CheckNames, and two of one unit (the aliases that their files ask for counted).
+// CheckNames, and two of one unit of a scope (the aliases that their files ask for counted).
 // The batch is what one node is to have; a problem stands at the later place and
 // names the earlier one.
 func Check(batch []*Service, size int64) Problems {
 	c := &collector{}
 	first := c.names(batch, size)
-	units := map[unit.Name]*Service{}
+	units := map[scoped]*Service{}
 	for _, s := range batch {
 		if first[s.Name] == s {
 			claim(units, s, c)
@@ -53,13 +53,19 @@ func (c *collector) names(batch []*Service, size int64) map[string]*Service {
 	return names
 }
 
+// scoped is a unit of the manager of one scope: each scope has names of its own.
+type scoped struct {
+	scope unit.Scope
+	name  unit.Name
+}
+
 // claim takes the unit of s, and its aliases, for s.
-func claim(units map[unit.Name]*Service, s *Service, c *collector) {
+func claim(units map[scoped]*Service, s *Service, c *collector) {
 	for i, n := range append([]unit.Name{s.Unit}, s.Aliases()...) {
-		first, taken := units[n]
+		first, taken := units[scoped{s.Scope, n}]
 		switch {
 		case !taken:
-			units[n] = s
+			units[scoped{s.Scope, n}] = s
 		case first == s:
 		case i == 0:
 			c.add(Problem{s.Origin.File, s.Origin.Line, s.Name + ".unit", fmt.Sprintf("%s is declared by %q at %s too%s", n, first.Name, first.Origin, aliasOf(n, first)), "a unit has one declaration: write both as one"})

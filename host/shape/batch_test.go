@@ -27,8 +27,12 @@ func TestCheckFindsWhatTwoDeclarationsBothClaim(t *testing.T) {
 		docs []string
 		want Problems
 	}{
-		"nothing":          {[]string{"name: a\n", "name: b\n"}, nil},
-		"template and one": {[]string{"name: a\nunit: x@1\n", "name: b\nunit: x@2\n"}, nil},
+		"nothing":           {[]string{"name: a\n", "name: b\n"}, nil},
+		"template and one":  {[]string{"name: a\nunit: x@1\n", "name: b\nunit: x@2\n"}, nil},
+		"one of each scope": {[]string{"name: a\nunit: web\n", "name: b\nunit: web\nscope: user\n"}, nil},
+		"doubled in user scope": {[]string{"name: a\nunit: web\nscope: user\n", "name: b\nunit: web\nscope: user\n"}, Problems{
+			{"b.yaml", 1, "b.unit", `web.service is declared by "a" at a.yaml:1 too`, cure}}},
+		"an alias in the other scope": {[]string{"name: a\n", alias("b", "a.service") + "scope: user\n"}, nil},
 		"doubled name": {[]string{"name: a\n", "name: a\n", "name: a\nunit: c\n"}, Problems{
 			{"b.yaml", 1, "a.name", `the name "a" is declared at a.yaml:1 too`, "give one of them another name, or delete it"},
 			{"c.yaml", 1, "a.name", `the name "a" is declared at a.yaml:1 too`, "give one of them another name, or delete it"}}},

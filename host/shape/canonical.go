@@ -23,11 +23,14 @@ type canonical struct {
 	DropIns    map[string]string `json:"dropins,omitempty"`
 	Enabled    *bool             `json:"enabled,omitempty"`
 	Ensure     Ensure            `json:"ensure,omitempty"`
+	Masked     *bool             `json:"masked,omitempty"`
 	Name       string            `json:"name"`
+	OnChange   OnChange          `json:"on_change,omitempty"`
 	OnWithdraw OnWithdraw        `json:"on_withdraw"`
 	Scope      unit.Scope        `json:"scope"`
 	Shape      string            `json:"shape"`
-	Timeout    string            `json:"timeout"` // as time.Duration writes it
+	Timeout    string            `json:"timeout"`            // as time.Duration writes it
+	Triggers   []string          `json:"triggers,omitempty"` // sorted
 	Unit       unit.Name         `json:"unit"`
 }
 
@@ -38,7 +41,8 @@ func (s *Service) Canonical() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	c := canonical{s.Content, s.DropIns, s.Enabled, s.Ensure, s.Name, s.OnWithdraw, s.Scope, ServiceShape, s.Timeout.String(), s.Unit}
+	c := canonical{Content: s.Content, DropIns: s.DropIns, Enabled: s.Enabled, Ensure: s.Ensure, Masked: s.Masked, Name: s.Name, OnChange: s.OnChange,
+		OnWithdraw: s.OnWithdraw, Scope: s.Scope, Shape: ServiceShape, Timeout: s.Timeout.String(), Triggers: slices.Sorted(slices.Values(s.Triggers)), Unit: s.Unit}
 	if err := e.Encode(c); err != nil {
 		panic(err) // texts, maps of texts and truth values always encode
 	}
@@ -70,7 +74,7 @@ func FromCanonical(data []byte) (*Service, error) {
 		return bad(err)
 	}
 	s := &Service{Name: c.Name, Scope: c.Scope, Unit: c.Unit, Content: c.Content, DropIns: c.DropIns, Ensure: c.Ensure,
-		Enabled: c.Enabled, Timeout: timeout, OnWithdraw: c.OnWithdraw}
+		Enabled: c.Enabled, Masked: c.Masked, OnChange: c.OnChange, Triggers: c.Triggers, Timeout: timeout, OnWithdraw: c.OnWithdraw}
 	var problems Problems
 	judge{s, func(string) bool { return false }, func(path string, line int, rule, cure string) {
 		problems = append(problems, Problem{"canonical form", line, path, rule, cure})

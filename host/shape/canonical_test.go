@@ -34,6 +34,21 @@ timeout: 2m
 on_withdraw: restore
 `
 
+// every has what the second version of the vocabulary brought.
+const every = head + `scope: user
+masked: false
+ensure: restarted
+on_change: reload_or_restart
+triggers: [/etc/b, /etc/a]
+`
+
+func TestCanonicalOfTheSecondVersionIsPinned(t *testing.T) {
+	require.Equal(t, `{"ensure":"restarted","masked":false,"name":"web","on_change":"reload_or_restart","on_withdraw":"restore","scope":"user","shape":"service","timeout":"2m0s",`+
+		`"triggers":["/etc/a","/etc/b"],"unit":"web.service"}`, string(one(t, every).Canonical()))
+	require.Equal(t, []string{"/etc/a", "/etc/b"}, one(t, every).Triggers)
+	require.Equal(t, one(t, every).Digest(), one(t, strings.Replace(every, "[/etc/b, /etc/a]", "[/etc/a, /etc/b]", 1)).Digest(), "in any order")
+}
+
 func TestCanonicalIsPinned(t *testing.T) {
 	const want = `{"content":"[Service]\nExecStart=/usr/bin/web <a> & \"b\"\n","dropins":{"10-a.conf":"[Service]\nMemoryMax=1G\n","20-b.conf":"#\n"},` +
 		`"enabled":true,"ensure":"running","name":"web","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"web.service"}`
@@ -51,6 +66,9 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 		"without defaults":    strings.NewReplacer("unit: web.service\n", "", "timeout: 2m\n", "", "on_withdraw: restore\n", "").Replace(full),
 		"null is absent":      strings.NewReplacer("unit: web.service", "unit: ~", "timeout: 2m", "timeout:", "on_withdraw: restore", "on_withdraw: null").Replace(full),
 		"another spelling":    strings.NewReplacer("timeout: 2m", "timeout: 120s").Replace(full),
+		"its old name":        strings.Replace(full, "ensure:", "state:", 1),
+		"the scope":           full + "scope: system\n",
+		"null is absent, too": full + "masked: ~\non_change: ~\ntriggers: ~\nscope: ~\nstate: ~\n",
 		"addressed":           full + "nodes: [ws1]\n",
 		"addressed to labels": full + "labels: {role: web}\n",
 		"comments and place":  "---\n---\n# x\n" + full + "# y\n",
@@ -72,6 +90,12 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 		"no enabled":      strings.Replace(full, "enabled: true\n", "", 1),
 		"timeout":         strings.Replace(full, "2m", "2m1ms", 1),
 		"on_withdraw":     strings.Replace(full, "restore", "release", 1),
+		"scope":           full + "scope: user\n",
+		"masked":          full + "masked: false\n",
+		"on_change":       full + "on_change: reload\n",
+		"none on change":  full + "on_change: none\n",
+		"triggers":        full + "triggers: [/etc/a]\n",
+		"other triggers":  full + "triggers: [/etc/a, /etc/b]\n",
 		"content is gone": full[:strings.Index(full, "content")] + full[strings.Index(full, "dropins"):],
 	} {
 		d := one(t, doc).Digest()
@@ -81,7 +105,7 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 }
 
 func TestFromCanonicalReadsWhatCanonicalWrote(t *testing.T) {
-	for _, doc := range []string{full, head + "ensure: stopped\n", head + "content: \"a=\\u2028b\\x7f\\e<&>\"\nnodes: [a]\n"} {
+	for _, doc := range []string{full, every, head + "ensure: stopped\n", head + "content: \"a=\\u2028b\\x7f\\e<&>\"\nnodes: [a]\n"} {
 		s := one(t, doc)
 		got, err := FromCanonical(s.Canonical())
 		require.NoError(t, err)
@@ -94,17 +118,24 @@ func TestFromCanonicalRefusesWhatCanonicalWouldNotWrite(t *testing.T) {
 	good := string(one(t, head+"ensure: running\nenabled: true\n").Canonical())
 	for name, c := range map[string]struct{ old, new, err string }{
 		"cut":               {"}", "", "unexpected EOF"},
-		"a later field":     {`{"enabled"`, `{"masked":true,"enabled"`, `unknown field "masked"`},
+		"a later field":     {`{"enabled"`, `{"sensitive":true,"enabled"`, `unknown field "sensitive"`},
 		"another order":     {`"ensure":"running","name":"web"`, `"name":"web","ensure":"running"`, "not in canonical form"},
 		"blank":             {`{"enabled"`, `{ "enabled"`, "not in canonical form"},
 		"something behind":  {"}", "}\n", "not in canonical form"},
 		"other shape":       {`"service","timeout"`, `"file","timeout"`, "not in canonical form"},
-		"other scope":       {`"system"`, `"user"`, `no scope "user"`},
+		"other scope":       {`"system"`, `"session"`, `"session" is no value of this field`},
+		"no scope":          {`"system"`, `""`, "is no value of this field"},
+		"protected there":   {`"system","shape":"service","timeout":"2m0s","unit":"web.service"`, `"user","shape":"service","timeout":"2m0s","unit":"exit.target"`, "ends the account's manager"},
+		"masked and so on":  {`,"name"`, `,"masked":true,"name"`, "a masked unit does not run"},
+		"triggers mixed up": {`,"unit"`, `,"triggers":["/b","/a"],"unit"`, "not in canonical form"},
+		"no triggers":       {`,"unit"`, `,"triggers":[],"unit"`, "0 paths are named"},
+		"a bad trigger":     {`,"unit"`, `,"triggers":["a"],"unit"`, "is no absolute path"},
+		"its old name":      {`"ensure"`, `"state"`, `unknown field "state"`},
 		"other spelling":    {"2m0s", "120s", "not in canonical form"},
 		"no duration":       {"2m0s", "soon", "invalid duration"},
 		"out of bounds":     {"2m0s", "25h0m0s", "25h0m0s is out of bounds"},
 		"protected":         {"web.service", "dbus.service", "is protected"},
-		"bad value":         {"running", "restarted", "no value of this field"},
+		"bad value":         {"running", "failed", "no value of this field"},
 		"name in two cases": {`"name"`, `"NAME"`, "not in canonical form"},
 	} {
 		_, err := FromCanonical([]byte(strings.Replace(good, c.old, c.new, 1)))

@@ -74,24 +74,33 @@ func (r *reading) unit(n *yaml.Node) {
 }
 
 func (r *reading) nodes(n *yaml.Node) {
+	r.service.Nodes = r.list("nodes", n, "write a list: [web1, web2]")
+}
+
+func (r *reading) triggers(n *yaml.Node) {
+	r.service.Triggers = r.list("triggers", n, "write a list: [/etc/web.conf]")
+}
+
+// list reads a list of texts; nil is none.
+func (r *reading) list(field string, n *yaml.Node, cure string) []string {
 	if n.Kind != yaml.SequenceNode {
-		cure := "write a list: [web1, web2]"
 		if n.Kind == yaml.ScalarNode {
 			cure = fmt.Sprintf("write a list: [%.60s]", printable(n.Value))
 		}
-		r.wrong("nodes", n, "a list", cure)
-		return
+		r.wrong(field, n, "a list", cure)
+		return nil
 	}
-	r.service.Nodes = make([]string, 0, len(n.Content))
+	all := make([]string, 0, len(n.Content))
 	for i, c := range n.Content {
-		path := fmt.Sprintf("nodes[%d]", i)
+		path := fmt.Sprintf("%s[%d]", field, i)
 		r.lines[path] = c.Line + r.offset
 		if s, ok := r.text(path, c); ok {
-			r.service.Nodes = append(r.service.Nodes, s)
+			all = append(all, s)
 		} else {
-			r.bad["nodes"] = true
+			r.bad[field] = true
 		}
 	}
+	return all
 }
 
 func (r *reading) labels(n *yaml.Node) {
@@ -145,21 +154,49 @@ func (r *reading) texts(path string, n *yaml.Node, cure string) map[string]strin
 	return all
 }
 
-func (r *reading) ensure(n *yaml.Node) {
-	s, ok := r.text("ensure", n)
-	if !ok {
+// word reads a text that is one word of words; which of them is a rule. "" is none.
+func (r *reading) word(path string, n *yaml.Node, words []string) string {
+	s, ok := r.text(path, n)
+	if ok && s == "" {
+		r.fail(path, "it is empty", "write "+either(words)+", or leave it out")
+	}
+	return s
+}
+
+func (r *reading) scope(n *yaml.Node) {
+	r.service.Scope = unit.Scope(r.word("scope", n, scopes()))
+}
+
+func (r *reading) ensure(n *yaml.Node) { r.activity("ensure", n) }
+
+// state is the old name of ensure.
+func (r *reading) state(n *yaml.Node) { r.activity("state", n) }
+
+// activity reads ensure under either of its names.
+func (r *reading) activity(name string, n *yaml.Node) {
+	if r.ensureAs != "" {
+		r.fail("state", "ensure and state are declared, and state is the old name of ensure", "delete state")
 		return
 	}
-	r.service.Ensure = Ensure(s)
-	if s == "" {
-		r.fail("ensure", "it is empty", "write running or stopped, or leave it out")
-	}
+	r.ensureAs = name
+	r.service.Ensure = Ensure(r.word(name, n, activities()))
+	r.bad["ensure"] = r.bad[name]
 }
 
 func (r *reading) enabled(n *yaml.Node) {
 	if v, ok := r.boolean("enabled", n); ok {
 		r.service.Enabled = &v
 	}
+}
+
+func (r *reading) masked(n *yaml.Node) {
+	if v, ok := r.boolean("masked", n); ok {
+		r.service.Masked = &v
+	}
+}
+
+func (r *reading) onChange(n *yaml.Node) {
+	r.service.OnChange = OnChange(r.word("on_change", n, changes()))
 }
 
 func (r *reading) timeout(n *yaml.Node) {
@@ -183,14 +220,7 @@ func (r *reading) timeout(n *yaml.Node) {
 }
 
 func (r *reading) onWithdraw(n *yaml.Node) {
-	s, ok := r.text("on_withdraw", n)
-	if !ok {
-		return
-	}
-	r.service.OnWithdraw = OnWithdraw(s)
-	if s == "" {
-		r.fail("on_withdraw", "it is empty", "write restore or release, or leave it out")
-	}
+	r.service.OnWithdraw = OnWithdraw(r.word("on_withdraw", n, withdrawals()))
 }
 
 // fullName makes a unit name of what was declared: ".service" is added to a name

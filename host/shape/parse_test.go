@@ -33,6 +33,9 @@ func TestParseReadsEveryField(t *testing.T) {
 		"  10-memory.conf: \"[Service]\\nMemoryMax=1G\\n\"",
 		"ensure: running",
 		"enabled: false",
+		"masked: false",
+		"on_change: none",
+		"triggers: [/etc/web.d, /etc/web.conf]",
 		"timeout: 1h 30min",
 		"on_withdraw: release",
 		"---",
@@ -40,7 +43,8 @@ func TestParseReadsEveryField(t *testing.T) {
 		"name: all",
 		"all: true",
 		"content: ~",
-		"ensure: stopped",
+		"scope: user",
+		"state: restarted",
 		"...",
 		"---",
 		"---",
@@ -53,10 +57,10 @@ func TestParseReadsEveryField(t *testing.T) {
 	content, no, yes := "[Service]\nExecStart=/usr/bin/web\n", false, true
 	require.Empty(t, cmp.Diff([]*Service{
 		{Name: "web", Scope: unit.System, Unit: "web-1.service", Content: &content, DropIns: map[string]string{"10-memory.conf": "[Service]\nMemoryMax=1G\n"},
-			Ensure: Running, Enabled: &no, Timeout: 90 * time.Minute, OnWithdraw: Release, Labels: map[string]string{"role": "web", "zone": "eu_1.a"},
+			Ensure: Running, Enabled: &no, Masked: &no, OnChange: IgnoreChange, Triggers: []string{"/etc/web.conf", "/etc/web.d"}, Timeout: 90 * time.Minute, OnWithdraw: Release, Labels: map[string]string{"role": "web", "zone": "eu_1.a"},
 			Origin: Origin{"mesh/web.yaml", 2}},
-		{Name: "all", Scope: unit.System, Unit: "all.service", Ensure: Stopped, Timeout: DefaultTimeout, OnWithdraw: Restore, All: true, Origin: Origin{"mesh/web.yaml", 16}},
-		{Name: "some", Scope: unit.System, Unit: "some.service", Enabled: &yes, Timeout: DefaultTimeout, OnWithdraw: Restore, Nodes: []string{"ws1", "ws2"}, Origin: Origin{"mesh/web.yaml", 24}},
+		{Name: "all", Scope: unit.User, Unit: "all.service", Ensure: Restarted, Timeout: DefaultTimeout, OnWithdraw: Restore, All: true, Origin: Origin{"mesh/web.yaml", 19}},
+		{Name: "some", Scope: unit.System, Unit: "some.service", Enabled: &yes, Timeout: DefaultTimeout, OnWithdraw: Restore, Nodes: []string{"ws1", "ws2"}, Origin: Origin{"mesh/web.yaml", 28}},
 	}, services))
 }
 
@@ -121,7 +125,7 @@ func TestParseFindsAllProblemsAtOnce(t *testing.T) {
 	services, problems := Parse("mesh/desktop.yaml", []byte(lines(
 		"shape: service",
 		"name: reload-watcher",
-		"ensure: restarted",
+		"ensure: reloaded",
 		"enabled: yes",
 		"---",
 		"shape: service",
@@ -144,11 +148,11 @@ func TestParseFindsAllProblemsAtOnce(t *testing.T) {
 	require.NoError(t, problems.Format(&b, "nothing was applied"))
 	require.Equal(t, lines(
 		`6 problems in mesh/desktop.yaml, nothing was applied`,
-		`  line 3   reload-watcher.ensure   "restarted" is no value of this field; write running or stopped`,
+		`  line 3   reload-watcher.ensure   "reloaded" is no value of this field; write running, stopped or restarted`,
 		`  line 4   reload-watcher.enabled  the text "yes" where true or false is wanted; write true: only true and false, without quotes, are truth values`,
 		`  line 12  bar-watchdog.unit       "../bar.service" is a path; a unit is named by its full name, such as bar.service`,
 		`  line 15                          not YAML: did not find expected node content; check indentation and quotes, of this line and the one before`,
-		`  line 17  last                    it declares nothing; declare at least one of content, dropins, ensure and enabled, or delete it`,
+		`  line 17  last                    it declares nothing; declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it`,
 		`  line 19  last.enabld             unknown field; did you mean enabled?`,
 	), b.String())
 	require.True(t, fault.Is(problems.Err(), fault.Invalid))

@@ -16,14 +16,24 @@ type family struct {
 	ends     bool // it stops the machine, rather than being what stead stands on
 }
 
-// families returns what is protected. systemd-udevd is left out on purpose:
+// families returns what is protected among the units of a scope.
+func families(s unit.Scope) []family {
+	if s == unit.User {
+		return userFamilies()
+	}
+	return systemFamilies()
+}
+
+// own is why stead's own units are protected, in either scope.
+const own = "it is stead's own"
+
+// systemFamilies returns what is protected in the system scope. systemd-udevd is left out on purpose:
 // neither the host nor a manager needs it once the machine is up, and people do
 // add drop-ins to it. basic.target is left out because stopping it stops
 // nothing; stopping sysinit.target stops every service that has default
 // dependencies, stead's own among them.
-func families() []family {
+func systemFamilies() []family {
 	const (
-		own  = "it is stead's own"
 		base = "stead stands on it"
 		ends = "starting it stops or suspends the machine"
 	)
@@ -43,18 +53,39 @@ func families() []family {
 	}
 }
 
-// Protected reports whether n is a unit that no declaration may touch, and why:
-// stead's own units, what they stand on (the message bus, the login manager,
+// userFamilies returns what is protected in the user scope. A user manager has no
+// sysinit.target: there it is basic.target that every service with default
+// dependencies requires. Services run in app.slice, and the session with its message
+// bus in session.slice.
+func userFamilies() []family {
+	const (
+		base = "the account's manager and session stand on it"
+		ends = "starting it ends the account's manager"
+	)
+	return []family{
+		{own, "", "stead", "stead- stead@ stead.", false},
+		{base, "scope", "init", "", false},
+		{base, "slice", "- app session", "", false},
+		{base, "target", "basic", "", false},
+		{base, "service socket", "dbus dbus-broker dbus-daemon", "", false},
+		{ends, "target", "exit shutdown", "", true},
+		{ends, "service", "systemd-exit", "", true},
+	}
+}
+
+// Protected reports whether n is a unit of scope s that no declaration may touch, and
+// why: stead's own units, what they stand on (the message bus, the login manager,
 // the journal, the user managers, the slices that hold them), and units that stop
-// the machine. It judges the name alone: who knows that a name is an
+// the machine; in the user scope what the account's manager stands on, and what ends
+// it. It judges the name alone: who knows that a name is an
 // alias of another asks for both. A name that is none is not protected. A name that ends its stem with a dash is
 // protected when its drop-ins would reach a protected unit: systemd reads
 // stead-.service.d for every stead-*.service (systemd.unit(5)).
-func Protected(n unit.Name) (why string, protected bool) {
+func Protected(s unit.Scope, n unit.Name) (why string, protected bool) {
 	if !valid(n) {
 		return "", false
 	}
-	for _, f := range families() {
+	for _, f := range families(s) {
 		if f.holds(n) {
 			return f.why, true
 		}
@@ -65,13 +96,14 @@ func Protected(n unit.Name) (why string, protected bool) {
 	return "", false
 }
 
-// StandsOn reports whether stead goes down when n is stopped, and why. Of the
-// protected units the others are those that stop the machine.
-func StandsOn(n unit.Name) (why string, yes bool) {
+// StandsOn reports whether stead, or the account's manager, goes down when n of scope
+// s is stopped, and why. Of the protected units the others are those that stop the
+// machine or the manager.
+func StandsOn(s unit.Scope, n unit.Name) (why string, yes bool) {
 	if !valid(n) {
 		return "", false
 	}
-	for _, f := range families() {
+	for _, f := range families(s) {
 		if !f.ends && f.holds(n) {
 			return f.why, true
 		}

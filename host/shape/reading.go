@@ -19,6 +19,7 @@ type reading struct {
 	problems int
 	service  Service
 	label    string // what paths begin with: the declaration's name, when it has a usable one
+	ensureAs string // under which of its names ensure was declared: ensure, state or ""
 
 	keys    map[string]int  // line of each key that was seen, also of unknown ones
 	lines   map[string]int  // line of each value
@@ -63,6 +64,7 @@ func (r *reading) finish() {
 	r.service.complete()
 	j := judge{&r.service, func(path string) bool { return r.bad[path] }, r.failIn, false}
 	j.all()
+	slices.Sort(r.service.Triggers)
 }
 
 // field reads one field of the declaration.
@@ -127,6 +129,9 @@ func (r *reading) fail(path, rule, cure string) { r.failIn(path, 0, rule, cure) 
 // failIn does so for a line of the text at path, from 1; 0 is the whole.
 func (r *reading) failIn(path string, textLine int, rule, cure string) {
 	r.bad[path] = true
+	if path == "ensure" && r.ensureAs != "" {
+		path = r.ensureAs
+	}
 	line, ok := r.lines[path]
 	switch {
 	case !ok:

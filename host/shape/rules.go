@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +21,9 @@ const (
 
 // complete fills in what was not declared.
 func (s *Service) complete() {
-	s.Scope = unit.System
+	if s.Scope == "" {
+		s.Scope = unit.System
+	}
 	if s.Unit == "" && s.Name != "" {
 		s.Unit = unit.Name(s.Name + ".service")
 	}
@@ -51,6 +54,7 @@ func (j judge) all() {
 	j.values()
 	j.addressing()
 	j.files()
+	j.triggers()
 	j.contradictions()
 }
 
@@ -90,20 +94,33 @@ func (j judge) unit() {
 		j.fail("unit", rule, cure)
 		return
 	}
-	if why, yes := Protected(n); yes {
+	if why, yes := Protected(j.Scope, n); yes {
 		j.fail("unit", fmt.Sprintf("%q is protected: %s", n, why), "declare another unit; this one is not changed through stead")
 		return
 	}
-	switch t := n.Type(); {
-	case t == "device" || t == "scope":
+	if t := n.Type(); t == "device" || t == "scope" {
 		j.fail("unit", fmt.Sprintf("%q is a %s unit, which systemd makes of what it finds: it has no file to declare and is not started", n, t), "declare a unit of another type")
-	case n.IsTemplate() && j.Ensure != Unmanaged:
-		j.fail("ensure", fmt.Sprintf("%q is a bare template: a bare template may have content and enablement, never activity", n),
-			fmt.Sprintf("declare an instance, such as %s, or leave ensure out", n.WithInstance("one")))
 	}
+	j.template(n)
 	if len(j.DropIns) > 0 && len(n)+len(".d") > unit.NameMax {
 		j.fail("unit", fmt.Sprintf("it has %d bytes, so that the folder of its drop-ins would have more than %d, which no file system takes", len(n), unit.NameMax),
 			"use a name of at most 253 bytes, or no dropins")
+	}
+}
+
+// template refuses for a bare template what only its instances have.
+func (j judge) template(n unit.Name) {
+	if !n.IsTemplate() {
+		return
+	}
+	for _, f := range []struct {
+		field string
+		given bool
+	}{{"ensure", j.Ensure != Unmanaged}, {"on_change", j.OnChange != ""}, {"triggers", j.Triggers != nil}} {
+		if f.given {
+			j.fail(f.field, fmt.Sprintf("%q is a bare template: a bare template may have content and enablement, never activity", n),
+				fmt.Sprintf("declare an instance, such as %s, or leave %s out", n.WithInstance("one"), f.field))
+		}
 	}
 }
 
@@ -127,14 +144,31 @@ func nameProblem(s string, err error) (rule, cure string) {
 }
 
 func (j judge) values() {
-	word(j, "ensure", string(j.Ensure), []string{string(Running), string(Stopped)})
-	word(j, "on_withdraw", string(j.OnWithdraw), []string{string(Restore), string(Release)})
-	if j.Scope != unit.System {
-		j.fail("scope", fmt.Sprintf("this version's service shape (version %d) has no scope %.20q", ServiceVersion, j.Scope), "declare it for the system scope")
+	word(j, "ensure", string(j.Ensure), activities())
+	word(j, "on_change", string(j.OnChange), changes())
+	word(j, "on_withdraw", string(j.OnWithdraw), withdrawals())
+	if !slices.Contains(scopes(), string(j.Scope)) {
+		word(j, "scope", cmp.Or(string(j.Scope), "\x00"), scopes())
 	}
 	if j.Timeout < MinTimeout || j.Timeout > MaxTimeout {
 		j.fail("timeout", fmt.Sprintf("%s is out of bounds", j.Timeout), "write a time from 1s to 24h")
 	}
+}
+
+func scopes() []string { return []string{string(unit.System), string(unit.User)} }
+
+func activities() []string { return []string{string(Running), string(Stopped), string(Restarted)} }
+
+func changes() []string {
+	return []string{string(RestartOnChange), string(ReloadOnChange), string(ReloadOrRestart), string(IgnoreChange)}
+}
+
+func withdrawals() []string { return []string{string(Restore), string(Release)} }
+
+// either joins words by commas, the last one by "or".
+func either(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // word refuses a value that is none of words; "" is absent.
@@ -142,7 +176,7 @@ func word(j judge, path, value string, words []string) {
 	if value == "" || slices.Contains(words, value) {
 		return
 	}
-	cure := "write " + strings.Join(words, " or ")
+	cure := "write " + either(words)
 	if near := Nearest(strings.ToLower(value), words); near != "" {
 		cure = "did you mean " + near + "?"
 	}
@@ -212,11 +246,21 @@ func LabelWord(s string) bool {
 	return strings.IndexByte(ends, s[0]) >= 0 && strings.IndexByte(ends, s[len(s)-1]) >= 0
 }
 
-// contradictions refuses a declaration that asks for nothing.
+// contradictions refuses a declaration that asks for nothing, and one that asks
+// for what a masked unit cannot have.
 func (j judge) contradictions() {
-	aspects := []string{"content", "dropins", "ensure", "enabled"}
-	if j.Content != nil || len(j.DropIns) > 0 || j.Ensure != Unmanaged || j.Enabled != nil || slices.ContainsFunc(aspects, j.bad) {
+	aspects := []string{"content", "dropins", "ensure", "enabled", "masked", "triggers"}
+	given := j.Content != nil || len(j.DropIns) > 0 || j.Ensure != Unmanaged || j.Enabled != nil || j.Masked != nil || len(j.Triggers) > 0
+	if !given && !slices.ContainsFunc(aspects, j.bad) {
+		j.report("", 0, "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it")
+	}
+	if j.Masked == nil || !*j.Masked {
 		return
 	}
-	j.report("", 0, "it declares nothing", "declare at least one of content, dropins, ensure and enabled, or delete it")
+	if j.Ensure == Running || j.Ensure == Restarted {
+		j.fail("ensure", fmt.Sprintf("masked: true and %s are declared, and a masked unit does not run", j.Ensure), "write masked: false, or leave one of them out")
+	}
+	if j.Enabled != nil && *j.Enabled {
+		j.fail("enabled", "masked: true and enabled: true are declared, and a masked unit is not enabled", "write masked: false, or leave one of them out")
+	}
 }

@@ -73,7 +73,7 @@ func TestProtectedCoversDropInRoots(t *testing.T) {
 	n := node(t, pairs...)
 	for root, reached := range roots {
 		require.Equal(t, "from "+root, show(t, n, reached, "Description"), "systemd reads %s.d for %s", root, reached)
-		_, yes := shape.Protected(unit.Name(root))
+		_, yes := shape.Protected(unit.System, unit.Name(root))
 		require.True(t, yes, root)
 	}
 }
@@ -85,7 +85,7 @@ func TestProtectedCoversEveryAliasOnARealMachine(t *testing.T) {
 	for _, u := range []string{"dbus.service", "dbus.socket", "systemd-logind.service", "systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket",
 		"user@0.service", "user-runtime-dir@0.service", "reboot.target", "poweroff.target", "-.slice", "system.slice", "user.slice", "init.scope", "-.mount"} {
 		for _, name := range strings.Fields(show(t, n, u, "Names")) {
-			_, yes := shape.Protected(unit.Name(name))
+			_, yes := shape.Protected(unit.System, unit.Name(name))
 			require.True(t, yes, "%s, a name of %s", name, u)
 			seen++
 		}

@@ -114,10 +114,10 @@ type reach struct{ word, rule, cure string }
 // and RequiredBy= was seen on systemd 252.
 func (j judge) reaches(f unit.File) []reach {
 	var found []reach
-	look := func(key string, words []string, guarded func(unit.Name) (string, bool)) {
+	look := func(key string, words []string, guarded func(unit.Scope, unit.Name) (string, bool)) {
 		for _, w := range words {
 			n, ok := expand(j.Unit, w)
-			if why, yes := guarded(n); ok && yes {
+			if why, yes := guarded(j.Scope, n); ok && yes {
 				found = append(found, reach{w, fmt.Sprintf("%s=%s reaches a protected unit: %s", key, n, why), "delete it"})
 			}
 		}

@@ -13,13 +13,13 @@ func TestVocabularyIsPinned(t *testing.T) {
 	v := Vocabulary()
 	require.Len(t, v, 1)
 	require.Equal(t, "service", v[0].Name)
-	require.Equal(t, 1, v[0].Version)
+	require.Equal(t, 2, v[0].Version)
 	var names []string
 	for _, f := range v[0].Fields {
 		names = append(names, f.Name)
 	}
-	require.Len(t, names, 12)
-	require.Equal(t, "shape name unit nodes labels all content dropins ensure enabled timeout on_withdraw", strings.Join(names, " "))
+	require.Len(t, names, 17)
+	require.Equal(t, "shape name unit nodes labels all scope content dropins ensure state enabled masked on_change triggers timeout on_withdraw", strings.Join(names, " "))
 }
 
 func TestVocabularyExplainsEveryField(t *testing.T) {

@@ -131,7 +131,7 @@ func guard(act escalate.Act, object string, all []unit.Details) error {
 // what stead stands on may be started and enabled, what stops the machine may
 // not be started.
 func forbidden(act escalate.Act, n unit.Name) string {
-	why, protected := shape.Protected(n)
+	why, protected := shape.Protected(unit.System, n)
 	if !protected {
 		return ""
 	}
@@ -139,7 +139,7 @@ func forbidden(act escalate.Act, n unit.Name) string {
 	case escalate.Enable:
 		return ""
 	case escalate.Start:
-		if _, base := shape.StandsOn(n); base {
+		if _, base := shape.StandsOn(unit.System, n); base {
 			return ""
 		}
 	}

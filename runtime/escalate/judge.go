@@ -33,11 +33,11 @@ func judge(ctx context.Context, m looker, r Request) (unit.Ties, error) {
 	case ResetFailed:
 		return ties, nil
 	case Start:
-		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties.Conflicts, shape.StandsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties.Conflicts, standsOn, "it stops "))
 	case Restart:
-		err = errors.Join(refuseAny(r, names, shape.Protected, ""), refuseAny(r, ties.Conflicts, shape.StandsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, protected, ""), refuseAny(r, ties.Conflicts, standsOn, "it stops "))
 	default:
-		err = refuseAny(r, names, shape.Protected, "")
+		err = refuseAny(r, names, protected, "")
 	}
 	if err == nil && (r.Act == Stop || r.Act == Restart) {
 		err = refuseStop(ctx, m, r, ties)
@@ -58,13 +58,19 @@ func first(err error) error {
 	return err
 }
 
+// protected guards what no act may touch.
+func protected(n unit.Name) (string, bool) { return shape.Protected(unit.System, n) }
+
+// standsOn guards what stead stands on.
+func standsOn(n unit.Name) (string, bool) { return shape.StandsOn(unit.System, n) }
+
 // endsMachine guards what is protected for what its start does.
 func endsMachine(n unit.Name) (string, bool) {
-	why, protected := shape.Protected(n)
-	if _, base := shape.StandsOn(n); base {
+	why, guarded := protected(n)
+	if _, base := standsOn(n); base {
 		return "", false
 	}
-	return why, protected
+	return why, guarded
 }
 
 func refuseAny(r Request, names []unit.Name, guarded func(unit.Name) (string, bool), by string) error {
@@ -95,7 +101,7 @@ func refuseStop(ctx context.Context, m looker, r Request, t unit.Ties) error {
 				next = append(next, n)
 			}
 		}
-		if err := refuseAny(r, next, shape.StandsOn, "it stops "); err != nil {
+		if err := refuseAny(r, next, standsOn, "it stops "); err != nil {
 			return err
 		}
 		if len(seen) > maxStopped {
