@@ -10,10 +10,10 @@ import (
 	"stead/host/shape"
 )
 
-// ask has the child answer. Where ctx ends first the answer is still waited for,
-// beside: the next call has its turn after it.
-func (d *Delegate) ask(ctx context.Context, make func(*process) (ask, []byte)) (reply, []byte, error) {
-	p, done, err := d.turnOf(ctx, "ask")
+// ask has the child answer. Where the caller goes first the answer is still waited
+// for, beside: the next call has its turn after it. Nil callers do not go.
+func (d *Delegate) ask(gone <-chan struct{}, question func(*process) (ask, []byte)) (reply, []byte, error) {
+	p, done, err := d.turnOf(gone, "ask")
 	if err != nil {
 		return reply{}, nil, err
 	}
@@ -22,8 +22,8 @@ func (d *Delegate) ask(ctx context.Context, make func(*process) (ask, []byte)) (
 		raw []byte
 		err error
 	}
-	back := make2[outcome]()
-	a, raw := make(p)
+	back := make(chan outcome, 1)
+	a, raw := question(p)
 	go func() {
 		defer done()
 		r, raw, err := p.call(a, raw, d.o.Answer)
@@ -32,12 +32,12 @@ func (d *Delegate) ask(ctx context.Context, make func(*process) (ask, []byte)) (
 	select {
 	case o := <-back:
 		return o.r, o.raw, o.err
-	case <-ctx.Done():
-		return reply{}, nil, fault.New(fault.Canceled, string(a.Op), d.o.Name, ctx.Err())
+	case <-gone:
+		return reply{}, nil, fault.New(fault.Canceled, string(a.Op), d.o.Name, errGone)
 	}
 }
 
-func make2[T any]() chan T { return make(chan T, 1) }
+var errGone = errors.New("the caller went away")
 
 // Look says what the disk has of each unit, in the order of qs; see disk.Look.
 func (d *Delegate) Look(ctx context.Context, qs []plan.Query) ([]plan.Disk, error) {
@@ -51,7 +51,7 @@ func (d *Delegate) LookAfter(ctx context.Context, qs []plan.Query, changes []pla
 
 func (d *Delegate) look(ctx context.Context, o op, qs []plan.Query, changes []plan.Change) ([]plan.Disk, error) {
 	cs, raw := packed(changes)
-	r, _, err := d.ask(ctx, func(p *process) (ask, []byte) {
+	r, _, err := d.ask(ctx.Done(), func(p *process) (ask, []byte) {
 		a := ask{Op: o, Changes: cs, Queries: make([]query, len(qs)), Services: make(map[string]*shape.Service)}
 		for i, q := range qs {
 			a.Queries[i] = query{Query: q}
@@ -105,7 +105,7 @@ func (d *Delegate) Snapshot(p string) (plan.Entry, []byte, error) { return d.sta
 func (d *Delegate) Peek(p string) (plan.Entry, []byte, error) { return d.standing(opPeek, p) }
 
 func (d *Delegate) standing(o op, path string) (plan.Entry, []byte, error) {
-	r, data, err := d.ask(context.Background(), func(*process) (ask, []byte) { return ask{Op: o, Paths: []string{path}}, nil })
+	r, data, err := d.ask(nil, func(*process) (ask, []byte) { return ask{Op: o, Paths: []string{path}}, nil })
 	switch {
 	case err != nil:
 		return plan.Entry{}, nil, d.told(err)
@@ -123,7 +123,7 @@ func (d *Delegate) standing(o op, path string) (plan.Entry, []byte, error) {
 // Apply makes the changes; see disk.Apply.
 func (d *Delegate) Apply(ctx context.Context, changes []plan.Change) plan.Applied {
 	cs, raw := packed(changes)
-	r, _, err := d.ask(ctx, func(*process) (ask, []byte) { return ask{Op: opApply, Changes: cs}, raw })
+	r, _, err := d.ask(ctx.Done(), func(*process) (ask, []byte) { return ask{Op: opApply, Changes: cs}, raw })
 	if err == nil && len(r.Errs) != len(changes) {
 		err = d.broken("it made %d changes, asked for %d", len(r.Errs), len(changes))
 	}
@@ -150,7 +150,7 @@ func (d *Delegate) Missing(paths []string) []string { return d.folders(opMissing
 func (d *Delegate) RemoveDirs(paths []string) []string { return d.folders(opRemove, paths) }
 
 func (d *Delegate) folders(o op, paths []string) []string {
-	r, _, err := d.ask(context.Background(), func(*process) (ask, []byte) { return ask{Op: o, Paths: paths}, nil })
+	r, _, err := d.ask(nil, func(*process) (ask, []byte) { return ask{Op: o, Paths: paths}, nil })
 	if err != nil {
 		d.o.Logger.Warn("folders are not known", "account", d.o.Name, "op", string(o), "error", err)
 		return nil

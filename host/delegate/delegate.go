@@ -21,9 +21,8 @@ type Options struct {
 	Groups []int // further ones
 	Home   string
 	Logger *slog.Logger // required
-	// Command is the program and its arguments that call Serve; nil for this program
-	// with "host delegate".
-	Command []string
+	// Arguments are those with which this program calls Serve; nil is "host delegate".
+	Arguments []string
 	// Answer is how long the child may take for one answer; default 30 s.
 	Answer time.Duration
 }
@@ -64,8 +63,8 @@ func New(o Options) (*Delegate, error) {
 	if o.UID <= 0 || o.GID < 0 || o.Home == "" || o.Logger == nil {
 		return nil, fault.New(fault.Invalid, "act as an account", o.Name, errors.New("an account that is not root, its home and a logger are wanted"))
 	}
-	if o.Command == nil {
-		o.Command = []string{"/proc/self/exe", "host", "delegate"}
+	if o.Arguments == nil {
+		o.Arguments = []string{"host", "delegate"}
 	}
 	if o.Answer == 0 {
 		o.Answer = defaultAnswer
@@ -303,11 +302,11 @@ func groupName(gid int) string {
 var errNoChild = errors.New("the process that acts as the account is being started")
 
 // turnOf waits for the turn of a call, and for a child.
-func (d *Delegate) turnOf(ctx context.Context, what string) (*process, func(), error) {
+func (d *Delegate) turnOf(gone <-chan struct{}, what string) (*process, func(), error) {
 	select {
 	case d.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, fault.New(fault.Canceled, what, d.o.Name, ctx.Err())
+	case <-gone:
+		return nil, nil, fault.New(fault.Canceled, what, d.o.Name, errGone)
 	}
 	done := func() { <-d.turn }
 	d.mu.Lock()
@@ -324,7 +323,7 @@ func (d *Delegate) turnOf(ctx context.Context, what string) (*process, func(), e
 		p = d.process
 		d.mu.Unlock()
 	case <-timer.C:
-	case <-ctx.Done():
+	case <-gone:
 	}
 	if p != nil {
 		return p, done, nil

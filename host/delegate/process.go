@@ -55,7 +55,7 @@ func (d *Delegate) start() (*process, error) {
 		return failed(err)
 	}
 	defer outW.Close() //nolint:errcheck // the child has it
-	cmd := exec.Command(d.o.Command[0], d.o.Command[1:]...)
+	cmd := exec.Command("/proc/self/exe", d.o.Arguments...)
 	cmd.Env, cmd.Dir = d.environment(), "/"
 	cmd.Stdin, cmd.Stdout = inR, outW
 	p := &process{cmd: cmd, in: inW, out: bufio.NewReaderSize(outR, 64<<10), pipe: outR, ended: make(chan struct{}), sent: make(map[string]bool)}

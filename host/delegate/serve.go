@@ -52,7 +52,6 @@ func Harden() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fault.New(fault.Failed, "serve as an account", "", fmt.Errorf("no new privileges: %w", err))
 	}
-	unix.Umask(0o022)
 	return nil
 }
 

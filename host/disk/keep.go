@@ -82,6 +82,8 @@ type keeper struct {
 	index int
 	dirty bool
 	fresh []copied // kept by this batch
+	uid   int      // whose the copies are
+	gid   int
 }
 
 func (b *batch) openKeeper() (*keeper, error) {
@@ -98,7 +100,7 @@ func (b *batch) openKeeper() (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keeper{dir: dir, index: index}, nil
+	return &keeper{dir: dir, index: index, uid: b.o.UID, gid: b.o.GID}, nil
 }
 
 // add writes the copy and its line, and returns what of the folder tells of it.
@@ -143,7 +145,7 @@ func KeptIn(kept, p string, e plan.Entry) string {
 // copy writes one copy. One of the same name holds the same bytes, but for what
 // a crash may have left of it, so it is written anew.
 func (k *keeper) copy(name string, data []byte) error {
-	c := plan.Change{Content: data, Entry: plan.Entry{Mode: 0o600}}
+	c := plan.Change{Content: data, Entry: plan.Entry{Mode: 0o600, UID: k.uid, GID: k.gid}}
 	tmp := tmpPrefix + name[:16] + tmpSuffix
 	if err := unix.Unlinkat(k.dir.fd, tmp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err

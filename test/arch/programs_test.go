@@ -20,6 +20,7 @@ type starter struct {
 var starters = []starter{
 	{"host/journal/child.go", "journalctl"},
 	{"host/verify/verify.go", "systemd-analyze"},
+	{"host/delegate/process.go", "/proc/self/exe"},
 }
 
 // never are the programs that stead does by itself what they do.

@@ -86,8 +86,9 @@ var table = []row{
 	{fakes, "host/systemd/systemdtest", "host/fault host/install host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
+	{assembly, "host/delegate", "host/disk host/fault host/install host/plan host/shape", ""},
 	{assembly, "host/setup", "host/fault mesh/replace host/systemd host/unit", ""},
-	{assembly, "host", "host/accept host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify host/outbox host/plan " +
+	{assembly, "host", "host/accept host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify host/outbox host/plan " +
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape " +
@@ -99,7 +100,7 @@ var table = []row{
 		"runtime/duty runtime/escalate runtime/tool seats", "mesh/seal"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
-	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/fault host/folder host/report host/setup host/shape host/unit " +
+	{command, "cmd/stead/cli", "cmd/stead/contexts controller host host/delegate host/fault host/folder host/report host/setup host/shape host/unit " +
 		"mesh mesh/client mesh/identity mesh/subject mesh/wire runtime/escalate runtime/server seats", ""},
 	{command, "cmd/stead/contexts", "host/fault mesh/replace mesh/identity mesh/subject mesh/wire", ""},
 
@@ -138,7 +139,7 @@ var outside = []foreign{
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
-	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
+	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/delegate host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
 	{"golang.org/x/sync", "host host/outbox host/reconcile runtime/server", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},

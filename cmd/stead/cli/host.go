@@ -12,6 +12,6 @@ func newHost(o Options) *cobra.Command {
 		Long: "host is what keeps one machine: a process that applies a folder of\n" +
 			"declarations through systemd, and answers how each of them stands.",
 	})
-	c.AddCommand(newHostRun(o), newHostStatus(o), newHostCheck())
+	c.AddCommand(newHostRun(o), newHostStatus(o), newHostCheck(), newHostDelegate())
 	return c
 }
