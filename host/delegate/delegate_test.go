@@ -274,12 +274,17 @@ func TestAStoppedChildIsNotWaitedForLong(t *testing.T) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		return err == nil && strings.Contains(string(text), "State:\tT")
 	}, 10*time.Second, time.Millisecond)
-	_, err := r.Look(context.Background(), []plan.Query{{Unit: "web.service", Service: s}})
-	require.Equal(t, fault.Timeout, fault.ClassOf(err), "%v", err)
+	// The first to wait for it may be who tells it the folders to watch.
+	if _, err := r.Look(context.Background(), []plan.Query{{Unit: "web.service", Service: s}}); err != nil {
+		require.Contains(t, []fault.Class{fault.Timeout, fault.Unavailable}, fault.ClassOf(err), "%v", err)
+	}
 	require.Eventually(t, func() bool {
 		_, err := r.Look(context.Background(), []plan.Query{{Unit: "web.service", Service: s}})
 		return err == nil
 	}, 20*time.Second, 10*time.Millisecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.NotEqual(t, pid, r.process.cmd.Process.Pid)
 }
 
 // A caller that goes away leaves the child, and the next call its own answer.
