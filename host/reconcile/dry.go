@@ -32,7 +32,8 @@ const maxTurns = 40
 //
 // The answer has one preview of each declaration, in order, each followed by one
 // of every unit that its declaration gives up; then those of the withdrawn names,
-// then those of others that would be touched, by name. Errors: Unavailable when
+// then those of others that would be touched, by name. While an obstacle stands it
+// is what each says, without steps. Errors: Unavailable when
 // the loop has taken no set over yet or the manager is out of reach, and ctx's.
 func (l *Loop) Plan(ctx context.Context, declared []Declared, withdrawn []string) ([]plan.Preview, error) {
 	s, err := l.ask(ctx)
@@ -53,7 +54,9 @@ func (l *Loop) Plan(ctx context.Context, declared []Declared, withdrawn []string
 	}
 	d.wasOf = d.unitsOf()
 	d.accept(d.set(declared))
-	if err := d.run(ctx); err != nil {
+	if d.obstacle != nil {
+		d.bar(d.anyOf(func(m *managed) bool { return d.about[m.mem.Name] }))
+	} else if err := d.run(ctx); err != nil {
 		return nil, err
 	}
 	return d.previews(declared, withdrawn), nil
@@ -84,6 +87,7 @@ func (l *Loop) late(err error) error {
 func (l *Loop) shadow() *Loop {
 	s := New(Options{Scope: l.o.Scope, ConfigDir: l.o.ConfigDir, Watcher: deaf{}, Clock: l.o.Clock, Logger: slog.New(slog.DiscardHandler)})
 	s.memory, s.saved, s.begun, s.reloads, s.aside = l.memory, l.saved, l.begun, l.reloads, maps.Clone(l.aside)
+	s.obstacle, s.boot = l.obstacle, l.boot
 	s.memory.Made, s.saved.Made = slices.Clone(l.memory.Made), slices.Clone(l.saved.Made)
 	twin := make(map[*managed]*managed, len(l.units))
 	for name, m := range l.units {

@@ -121,6 +121,9 @@ type Options struct {
 	Memories []plan.Memory // what the ledger holds at the start
 	Memory   plan.Manager
 	FullLook time.Duration // default 5 minutes
+	// Gate says what is in the way of the manager; nil for nothing ever. Where one
+	// manager follows another, the Boot of Clock is another for each.
+	Gate gate
 	// GivenBack is told of each unit of which nothing is left to do: whose it was,
 	// when that was so, and its last steps, which no report shows any more. It must
 	// return at once; nil for nobody.
@@ -139,11 +142,13 @@ type Loop struct {
 	memory plan.Manager
 	saved  plan.Manager // as the ledger has it
 
-	begun    bool      // a set was taken in
-	fullAt   time.Time // of the next full look
-	passAt   time.Time // no pass before; spaces passes while many jobs run
-	crowd    bool      // the pass has very many units
-	unreach  int       // passes given up in a row
+	begun    bool             // a set was taken in
+	obstacle *report.Obstacle // in the way; nil for none
+	boot     string           // the life of the manager that was seen last
+	fullAt   time.Time        // of the next full look
+	passAt   time.Time        // no pass before; spaces passes while many jobs run
+	crowd    bool             // the pass has very many units
+	unreach  int              // passes given up in a row
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side
@@ -164,6 +169,9 @@ func New(o Options) *Loop {
 	}
 	if o.Point == nil {
 		o.Point = func(string) {}
+	}
+	if o.Gate == nil {
+		o.Gate = open{}
 	}
 	if o.GivenBack == nil {
 		o.GivenBack = func(*report.Report) {}
@@ -239,6 +247,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.drain()
 		case <-l.o.Watcher.Wake():
 			l.paths()
+		case <-l.o.Gate.Changed():
 		case set := <-l.declare:
 			l.accept(set)
 		case <-l.asks:
@@ -264,9 +273,10 @@ func (l *Loop) turn(ctx context.Context) {
 		}
 	}()
 	now := l.now()
-	if now.Before(l.passAt) || !l.begun {
+	if !l.begun || l.barred() || now.Before(l.passAt) {
 		return
 	}
+	l.life()
 	if !now.Before(l.fullAt) {
 		l.fullAt = now.Add(l.o.FullLook)
 		l.all()
@@ -281,7 +291,7 @@ func (l *Loop) turn(ctx context.Context) {
 // sleep is how long nothing is due.
 func (l *Loop) sleep() time.Duration {
 	next := l.fullAt
-	if !l.begun {
+	if !l.begun || l.obstacle != nil {
 		return time.Hour
 	}
 	for _, m := range l.units {

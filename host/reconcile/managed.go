@@ -29,6 +29,7 @@ type managed struct {
 	trials  []error   // what the disk or the manager answered to the last acts
 
 	dirty   bool
+	barred  bool      // an obstacle is what was last reported of it
 	again   time.Time // look again by then
 	looked  time.Time
 	stale   bool   // disk is older than what was last written
@@ -78,7 +79,7 @@ func (l *Loop) accept(set Set) {
 			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
 		}
 		if news {
-			m.dirty, m.words, told = true, "", true
+			m.dirty, m.barred, m.words, told = true, false, "", true
 			l.expect(m, report.Pending)
 		}
 	}
@@ -91,7 +92,7 @@ func (l *Loop) accept(set Set) {
 			continue
 		}
 		if m.decl != nil || !m.mem.Withdrawn || m.looked.IsZero() {
-			m.decl, m.dirty, m.unsaved = nil, true, true
+			m.decl, m.dirty, m.barred, m.unsaved = nil, true, false, true
 			m.mem.Withdrawn, told = true, true
 			l.expect(m, report.Withdrawing)
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
@@ -140,7 +141,7 @@ func (l *Loop) due(now time.Time) []*managed {
 			continue
 		}
 		if m.dirty || (!m.again.IsZero() && !now.Before(m.again)) {
-			m.dirty, m.again = false, time.Time{}
+			m.dirty, m.barred, m.again = false, false, time.Time{}
 			batch = append(batch, m)
 		}
 	}

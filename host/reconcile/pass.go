@@ -163,6 +163,9 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 // tries again with growing delay. Nothing was done that the ledger does not know
 // of.
 func (l *Loop) stall(batch []*managed, why report.Reason, err error) {
+	if why == report.Unreachable && l.barred() {
+		return
+	}
 	l.unreach++
 	wait := min(time.Duration(l.unreach)*time.Second, 30*time.Second)
 	l.o.Logger.Warn("pass given up", "scope", l.o.Scope, "units", len(batch), "error", err, "retry", wait)

@@ -41,6 +41,7 @@ type rig struct {
 	given   []*report.Report // what was told to be given back
 	heard   func(*managed, report.Step)
 	full    time.Duration // between full looks; 0 is the default
+	gate    *barrier      // nil: open
 }
 
 // inRig runs f with a running loop.
@@ -80,6 +81,9 @@ func (r *rig) start() {
 		GivenBack: func(g *report.Report) { r.given = append(r.given, g) }, FullLook: r.full}
 	if r.log != nil {
 		r.options.Logger = r.log
+	}
+	if r.gate != nil {
+		r.options.Gate = r.gate
 	}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	if kill := r.kill; kill != "" {
