@@ -38,6 +38,7 @@ type definition struct {
 	fragment   string
 	dropIns    []string
 	needReload bool
+	canReload  bool
 }
 
 // running is how a unit stands, together with what the list said when it was

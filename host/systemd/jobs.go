@@ -16,7 +16,7 @@ import (
 // methods are the manager's methods for each type of job.
 var methods = map[unit.JobType]string{
 	unit.StartJob: "StartUnit", unit.StopJob: "StopUnit", unit.RestartJob: "RestartUnit",
-	unit.ReloadJob: "ReloadUnit", unit.TryRestartJob: "TryRestartUnit",
+	unit.ReloadJob: "ReloadUnit", unit.TryRestartJob: "TryRestartUnit", unit.ReloadOrTryRestartJob: "ReloadOrTryRestartUnit",
 }
 
 // Enqueue asks for jobs with mode "replace", in order and without waiting for

@@ -67,6 +67,9 @@ func (lk *look) first() []want {
 		lk.ticket.def = &definition{}
 		if !missing {
 			ws = append(ws, lk.defined(lk.ticket.def, loose || lk.ticket.fresh)...)
+			if !loose { // of one that is loaded for every call, each costs a load
+				ws = append(ws, lk.on("CanReload", to(&lk.ticket.def.canReload)))
+			}
 		}
 	}
 	switch {
@@ -202,7 +205,7 @@ func (lk *look) status(asked unit.Name) unit.Status {
 	return unit.Status{
 		Asked: asked, ID: unit.Name(lk.row.Name), Load: k.load, Active: k.active, Sub: k.sub,
 		Job:      unit.Job{ID: lk.row.JobID, Type: unit.JobType(lk.row.JobType)},
-		Fragment: d.fragment, DropIns: d.dropIns, NeedReload: d.needReload,
+		Fragment: d.fragment, DropIns: d.dropIns, CanReload: d.canReload, NeedReload: d.needReload,
 		Invocation: r.invocation, Started: r.started, Changed: r.changed, Restarts: r.restarts, MainPID: r.mainPID,
 		Trouble: r.trouble,
 	}

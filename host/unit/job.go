@@ -10,6 +10,9 @@ const (
 	RestartJob    JobType = "restart"
 	ReloadJob     JobType = "reload"
 	TryRestartJob JobType = "try-restart"
+	// ReloadOrTryRestartJob is a reload of a unit that can be reloaded, and else a
+	// restart; it starts nothing. In the queue it is one of those.
+	ReloadOrTryRestartJob JobType = "reload-or-try-restart"
 )
 
 // Job is a job in a manager's queue. Its ID is unique in one run of the

@@ -62,6 +62,7 @@ type Status struct {
 
 	Fragment   string   // FragmentPath: the file it was loaded from, "" when none
 	DropIns    []string // DropInPaths, in the order in which they were read
+	CanReload  bool     // a reload job is possible; known of units that the manager keeps loaded
 	NeedReload bool     // NeedDaemonReload, which is not asked for after a reload that was seen; true asks for one, false proves nothing
 
 	Invocation string        // InvocationID in hex of the run now or last; "" for none

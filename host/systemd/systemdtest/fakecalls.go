@@ -44,7 +44,7 @@ func (f *Fake) status(n unit.Name) unit.Status {
 	u := f.load(n)
 	s = unit.Status{
 		Asked: n, ID: u.name, Load: u.def.load, Active: u.active, Sub: u.sub,
-		Fragment: u.def.fragment, DropIns: slices.Clone(u.def.dropIns),
+		Fragment: u.def.fragment, DropIns: slices.Clone(u.def.dropIns), CanReload: u.def.reloads() && f.keeps(u),
 		Invocation: u.invocation, Started: u.started, Changed: u.changed, Restarts: u.restarts, MainPID: u.pid,
 	}
 	if u.job != nil {

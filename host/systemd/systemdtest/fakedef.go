@@ -58,6 +58,9 @@ func (c condition) met() bool {
 	return (err == nil) != c.negate
 }
 
+// reloads reports whether a reload job is possible.
+func (d *definition) reloads() bool { return len(d.reload) > 0 || d.kind == "notify-reload" }
+
 // parse reads what file says. A setting that the fake does not know is ignored,
 // as systemd ignores one that it does not know.
 func (d *definition) parse(n unit.Name, file unit.File, broken string) {

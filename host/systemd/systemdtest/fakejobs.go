@@ -24,7 +24,7 @@ func (f *Fake) enqueue(r unit.JobRequest) unit.Queued {
 		return q
 	}
 	switch r.Type {
-	case unit.StartJob, unit.StopJob, unit.RestartJob, unit.ReloadJob, unit.TryRestartJob:
+	case unit.StartJob, unit.StopJob, unit.RestartJob, unit.ReloadJob, unit.TryRestartJob, unit.ReloadOrTryRestartJob:
 	default:
 		return refuse(fault.Invalid, "%q is not a type of job", r.Type)
 	}
@@ -47,10 +47,16 @@ func (f *Fake) enqueue(r unit.JobRequest) unit.Queued {
 		return refuse(fault.Failed, "%s", u.def.words)
 	case starts && u.def.noStart, (r.Type == unit.StopJob || r.Type == unit.RestartJob) && u.def.noStop:
 		return refuse(fault.Refused, "Operation refused, unit %s may be requested by dependency only (it is configured to refuse manual start/stop).", u.name)
-	case r.Type == unit.ReloadJob && len(u.def.reload) == 0:
+	case r.Type == unit.ReloadJob && !u.def.reloads():
 		return refuse(fault.Unsupported, "Job type reload is not applicable for unit %s.", u.name)
 	}
-	q.ID = f.install(u, r.Type).id
+	kind := r.Type
+	if kind == unit.ReloadOrTryRestartJob {
+		if kind = unit.TryRestartJob; u.def.reloads() && !down {
+			kind = unit.ReloadJob
+		}
+	}
+	q.ID = f.install(u, kind).id
 	return q
 }
 

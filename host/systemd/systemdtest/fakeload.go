@@ -80,10 +80,15 @@ func (f *Fake) rename() {
 	}
 }
 
+// keeps reports whether u stays loaded although nobody asks for it.
+func (f *Fake) keeps(u *loaded) bool {
+	return u.active != unit.Inactive || u.job != nil || f.pinned[u.name] || len(f.triggersOf(u.name)) > 0
+}
+
 // collect unloads every unit that nothing keeps.
 func (f *Fake) collect() {
 	for id, u := range f.units {
-		if u.active == unit.Inactive && u.job == nil && !f.pinned[id] && len(f.triggersOf(id)) == 0 {
+		if !f.keeps(u) {
 			delete(f.units, id)
 			delete(f.starts, id)
 			if len(u.unmet) > 0 {

@@ -22,6 +22,9 @@ func jobs() map[string]func(*kit) {
 		"the same request again is the same job":         sameJob,
 		"a restart starts what is down":                  restartStarts,
 		"a reload of what is down is no start":           reloadDown,
+		"a reload that fails leaves it running":          reloadFails,
+		"a reload or restart does what it can":           reloadOrRestart,
+		"what cannot be reloaded says so":                cannotReload,
 		"a stop that takes its time is deactivating":     slowStop,
 		"a stop of a missing unit is not found":          stopMissing,
 		"a job of somebody else is announced and seen":   otherJob,
@@ -138,6 +141,48 @@ func reloadDown(k *kit) {
 	k.reload()
 	require.Equal(k.t, unit.JobInvalid, k.run(unit.ReloadJob, "ct-t.service"))
 	require.Equal(k.t, unit.Inactive, k.look("ct-t.service").Active)
+}
+
+const reloads = sleeper + "ExecReload=/bin/true\n"
+
+func reloadFails(k *kit) {
+	k.write("ct-rf.service", sleeper+"ExecReload=/bin/false\n")
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-rf.service"))
+	before := k.look("ct-rf.service")
+	require.True(k.t, before.CanReload)
+	require.Equal(k.t, unit.JobFailed, k.run(unit.ReloadJob, "ct-rf.service"))
+	after := k.look("ct-rf.service")
+	require.Equal(k.t, unit.Active, after.Active)
+	require.Equal(k.t, before.Invocation, after.Invocation)
+}
+
+func reloadOrRestart(k *kit) {
+	k.write("ct-rr.service", reloads)
+	k.write("ct-rn.service", sleeper)
+	k.reload()
+	for _, n := range []unit.Name{"ct-rr.service", "ct-rn.service"} {
+		require.Equal(k.t, unit.JobDone, k.run(unit.ReloadOrTryRestartJob, n), "it is down")
+		require.Equal(k.t, unit.Inactive, k.look(n).Active, "%s is started by nothing", n)
+		require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, n))
+		before := k.look(n)
+		require.Equal(k.t, n == "ct-rr.service", before.CanReload)
+		require.Equal(k.t, unit.JobDone, k.run(unit.ReloadOrTryRestartJob, n))
+		after := k.becomes(n, "runs", func(s unit.Status) bool { return s.Active == unit.Active })
+		require.Equal(k.t, before.CanReload, before.Invocation == after.Invocation, "%s is reloaded where that is possible", n)
+	}
+}
+
+func cannotReload(k *kit) {
+	k.write("ct-cr.service", sleeper)
+	k.reload()
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-cr.service"))
+	require.False(k.t, k.look("ct-cr.service").CanReload)
+	k.write("ct-cr.service.d/10-reload.conf", "[Service]\nExecReload=/bin/true\n")
+	require.False(k.t, k.look("ct-cr.service").CanReload, "it was not loaded yet")
+	k.reload()
+	require.True(k.t, k.look("ct-cr.service").CanReload)
+	require.Equal(k.t, unit.JobDone, k.run(unit.ReloadJob, "ct-cr.service"))
 }
 
 func slowStop(k *kit) {
