@@ -94,7 +94,9 @@ func (c *changes) changed(n unit.Name) {
 // ended notes the end of a job, which is also a change of its unit.
 func (c *changes) ended(j unit.JobEnd) {
 	c.mu.Lock()
-	c.jobs = append(c.jobs, j)
+	if len(c.jobs) < mostJobEnds {
+		c.jobs = append(c.jobs, j)
+	}
 	c.add(j.Unit)
 	c.mu.Unlock()
 	c.signal()

@@ -1,9 +1,7 @@
 package systemd
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -24,15 +22,33 @@ const (
 func (m *Manager) dial(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, pingTotal)
 	defer cancel()
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "unix", m.opts.Address)
+	if m.door == nil {
+		return m.open(ctx, func(ctx context.Context) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", m.opts.Address)
+		})
+	}
+	l, err := m.open(ctx, m.door.connect)
+	if err != nil {
+		return nil, standing("dial", "the user manager", err)
+	}
+	return l, nil
+}
+
+// open is dial over the way that connect goes.
+func (m *Manager) open(ctx context.Context, connect func(context.Context) (net.Conn, error)) (*link, error) {
+	nc, err := connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l := &link{nc: nc, timeout: m.opts.CallTimeout, patience: m.opts.ReloadTimeout, onCall: m.opts.OnCall}
 	l.signals = newReceiver(m)
-	l.bus, err = dbus.NewConn(&socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: m.opts.CallTimeout, most: mostMessage, take: l.signals.pass},
-		dbus.WithSignalHandler(l.signals))
+	s := newSocket(nc, m.opts.CallTimeout, mostMessage, l.signals.pass)
+	if m.door != nil {
+		s.bound(&l.gone)
+		l.total = userTotal
+	}
+	l.bus, err = dbus.NewConn(s, dbus.WithSignalHandler(l.signals))
 	if err != nil {
 		_ = nc.Close()
 		return nil, err
@@ -83,7 +99,7 @@ func (l *link) ping(ctx context.Context) error {
 			}
 			again.Reset(pingFirst << min(n-1, 5))
 		case <-ctx.Done():
-			return errors.New("ping: no answer from the manager")
+			return fmt.Errorf("ping: %w", errSilent)
 		}
 	}
 }

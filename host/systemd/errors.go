@@ -39,7 +39,8 @@ func fromBus(err error, ctx context.Context) error {
 	case errors.As(err, &e):
 		a := &answer{name: e.Name}
 		if len(e.Body) > 0 {
-			a.text, _ = e.Body[0].(string)
+			text, _ := e.Body[0].(string)
+			a.text = clip(text)
 		}
 		return a
 	case ctx.Err() != nil:

@@ -31,6 +31,8 @@ type keeper struct {
 	log     *slog.Logger
 	dial    func(context.Context) (*link, error)
 	owner   owner
+	told    func(error)     // Options.Dialed; may be nil
+	redial  <-chan struct{} // Options.Redial; may be nil
 
 	mu        sync.Mutex
 	link      *link         // nil while there is no connection
@@ -56,7 +58,9 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		if delay > 0 || err != nil {
 			delay = min(max(2*delay, backoffFirst), backoffMost)
-			sleep(ctx, delay)
+			if k.pause(ctx, delay) {
+				delay = 0
+			}
 		} else {
 			delay = backoffFirst / 2 // the first redial after a loss is at once
 		}
@@ -71,6 +75,7 @@ func (k *keeper) serve(ctx context.Context, l *link) {
 	close(k.connected)
 	k.mu.Unlock()
 	k.owner.opened()
+	k.tell(nil)
 	k.log.Info("connected to "+k.what, "address", k.address)
 	select {
 	case <-l.lost():
@@ -84,11 +89,34 @@ func (k *keeper) serve(ctx context.Context, l *link) {
 	k.mu.Unlock()
 	k.owner.closed()
 	if ctx.Err() == nil {
+		k.tell(l.cause)
 		k.log.Warn("lost "+k.what, "reason", l.cause)
 	}
 }
 
+// tell says how a dial or a connection ended.
+func (k *keeper) tell(err error) {
+	if k.told != nil {
+		k.told(err)
+	}
+}
+
+// pause waits before the next dial, and reports whether it was cut short because
+// that is worth while at once.
+func (k *keeper) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-k.redial:
+		return true
+	}
+	return false
+}
+
 func (k *keeper) refused(err error, delay time.Duration) {
+	k.tell(err)
 	k.mu.Lock()
 	first := k.dialErr == nil || k.dialErr.Error() != err.Error()
 	k.dialErr = err

@@ -29,13 +29,15 @@ type link struct {
 	signals  *receiver
 	timeout  time.Duration // without any answer, after which the manager counts as hung
 	patience time.Duration // instead of timeout while a reload is going on
+	total    time.Duration // of one batch of calls, or patience; 0 for no bound
 	onCall   func(method string)
 	flags    dbus.Flags
 	slots    chan struct{} // bounds the calls of all batches together; nil where window is enough
 
 	reloads  atomic.Int32 // reloads of our own in flight
 	dropOnce sync.Once
-	cause    error // why it was dropped; set before bus is closed
+	gone     atomic.Bool // dropped
+	cause    error       // why it was dropped; set before bus is closed
 }
 
 // call is one method call.
@@ -68,6 +70,7 @@ type reply struct {
 func (l *link) drop(cause error) {
 	l.dropOnce.Do(func() {
 		l.cause = cause
+		l.gone.Store(true)
 		_ = l.nc.Close()
 		_ = l.bus.Close()
 	})
@@ -77,7 +80,8 @@ func (l *link) lost() <-chan struct{} { return l.bus.Context().Done() }
 
 // do sends calls in order, without waiting for one answer before the next, and
 // returns the replies in the same order. It ends when ctx does, and drops the
-// link when no answer at all has come for the link's timeout.
+// link when no answer at all has come for the link's timeout, or not all have for
+// its total.
 func (l *link) do(ctx context.Context, calls []call) []reply {
 	sent := make([]*dbus.Call, 0, len(calls))
 	done := make(chan *dbus.Call, len(calls))
@@ -154,14 +158,16 @@ type stallWatch struct {
 	l *link
 
 	mu      sync.Mutex
-	since   time.Time
+	begun   time.Time
+	since   time.Time // when an answer came last
 	fired   bool
 	stopped bool
 	timer   *time.Timer
 }
 
 func (l *link) watch() *stallWatch {
-	w := &stallWatch{l: l, since: time.Now()}
+	now := time.Now()
+	w := &stallWatch{l: l, begun: now, since: now}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(l.timeout, w.check)
@@ -175,6 +181,9 @@ func (w *stallWatch) check() {
 	}
 	w.mu.Lock()
 	left := limit - time.Since(w.since)
+	if w.l.total > 0 {
+		left = min(left, max(limit, w.l.total)-time.Since(w.begun))
+	}
 	switch {
 	case w.stopped:
 	case left > 0:

@@ -194,7 +194,7 @@ func toLoadError(p *string) func(dbus.Variant) error {
 	return func(v dbus.Variant) error {
 		var e struct{ Name, Text string }
 		err := v.Store(&e)
-		*p = e.Text
+		*p = clip(e.Text)
 		return err
 	}
 }

@@ -15,19 +15,29 @@ const SystemAddress = "/run/systemd/private"
 
 // Defaults of Options.
 const (
-	DefaultCallTimeout   = 25 * time.Second
-	DefaultReloadTimeout = 90 * time.Second
-	DefaultConnectWait   = 2 * time.Second
+	DefaultCallTimeout     = 25 * time.Second
+	DefaultUserCallTimeout = 10 * time.Second // of a Manager with a Guard
+	DefaultReloadTimeout   = 90 * time.Second
+	DefaultConnectWait     = 2 * time.Second
 )
 
 // Options of a Manager. The zero value of a duration takes its default.
 type Options struct {
 	Scope         unit.Scope    // "" is unit.System
 	Address       string        // path of the manager's private socket; "" for the system scope is SystemAddress
+	Guard         Guard         // whose manager it is, and so its address: required in user scope, which has no other
 	Logger        *slog.Logger  // required
 	CallTimeout   time.Duration // without any answer, after which a manager counts as hung
 	ReloadTimeout time.Duration // of one Reload
 	ConnectWait   time.Duration // how long a call waits for a connection
+	// Dialed is told how each try to connect ended, nil for a connection that can be
+	// used, and with an error when that is lost. It must return at once; may be nil.
+	// The class of an error in user scope: NotFound, there is no socket; Denied, it is
+	// another's than the manager's; Refused, it lets nobody in; Timeout, it does not
+	// answer; Unavailable, a connection was lost. Others are the Guard's.
+	Dialed func(error)
+	// Redial holds a token when it is worth while to dial at once; may be nil.
+	Redial <-chan struct{}
 	// OnCall is told of each method call that is sent, by member name ("Get",
 	// "ListUnitsByNames"), from any goroutine, and must return at once. For tests
 	// and benchmarks that count; may be nil.
@@ -40,6 +50,7 @@ type Manager struct {
 	changes *changes
 	cache   *cache
 	conn    *keeper
+	door    *door // nil where the way is root's
 }
 
 // New checks opts and returns a Manager that is not connected; Run connects it.
@@ -51,15 +62,21 @@ func New(opts Options) (*Manager, error) {
 		opts.Address = SystemAddress
 	}
 	switch {
-	case opts.Address == "":
+	case opts.Guard != nil && (opts.Scope != unit.User || opts.Address != ""):
+		return nil, fault.New(fault.Invalid, "new manager", string(opts.Scope), errors.New("a guard is of user scope, and knows the address"))
+	case opts.Guard == nil && opts.Address == "":
 		return nil, fault.New(fault.Invalid, "new manager", string(opts.Scope), errors.New("no address of its private socket"))
 	case opts.Logger == nil:
 		return nil, fault.New(fault.Invalid, "new manager", string(opts.Scope), errors.New("no logger"))
 	case opts.CallTimeout < 0 || opts.ReloadTimeout < 0 || opts.ConnectWait < 0:
 		return nil, fault.New(fault.Invalid, "new manager", string(opts.Scope), errors.New("a negative duration"))
 	}
+	callTimeout := DefaultCallTimeout
+	if opts.Guard != nil {
+		callTimeout = DefaultUserCallTimeout
+	}
 	for d, v := range map[*time.Duration]time.Duration{
-		&opts.CallTimeout:   DefaultCallTimeout,
+		&opts.CallTimeout:   callTimeout,
 		&opts.ReloadTimeout: DefaultReloadTimeout,
 		&opts.ConnectWait:   DefaultConnectWait,
 	} {
@@ -68,9 +85,14 @@ func New(opts Options) (*Manager, error) {
 		}
 	}
 	m := &Manager{opts: opts, changes: newChanges(), cache: newCache()}
+	address := opts.Address
+	if opts.Guard != nil {
+		m.door = &door{root: userRuntime, guard: opts.Guard}
+		address = userRuntime
+	}
 	m.conn = &keeper{
-		what: "the service manager", address: opts.Address, wait: opts.ConnectWait, log: opts.Logger.With("scope", opts.Scope),
-		dial: m.dial, owner: m, connected: make(chan struct{}),
+		what: "the service manager", address: address, wait: opts.ConnectWait, log: opts.Logger.With("scope", opts.Scope),
+		dial: m.dial, owner: m, connected: make(chan struct{}), told: opts.Dialed, redial: opts.Redial,
 	}
 	return m, nil
 }
@@ -109,7 +131,8 @@ func (m *Manager) Connected() bool { return m.conn.up() }
 func (m *Manager) Wake() <-chan struct{} { return m.changes.wake }
 
 // Drain returns what happened since it was last called: units in the order of
-// their first change, job ends in the order in which they came, none dropped.
+// their first change, job ends in the order in which they came, none dropped of
+// the first 65,536.
 // It reports All when a connection was made or lost, after a reload (whoever
 // asked for it), and when more than 4,096 units changed; Units is empty then.
 // While a reload is going on it lists no units.

@@ -197,7 +197,7 @@ func (r *row) store(in []any) bool {
 	r.Path, ok[4] = in[6].(dbus.ObjectPath)
 	r.JobID, ok[5] = in[7].(uint32)
 	r.JobType, ok[6] = in[8].(string)
-	return ok == [7]bool{true, true, true, true, true, true, true}
+	return ok == [7]bool{true, true, true, true, true, true, true} && short(r.Name, r.Load, r.Active, r.Sub, r.JobType)
 }
 
 func listEach(ctx context.Context, l *link, names []unit.Name) ([]row, error) {
@@ -239,7 +239,7 @@ func observeTemplates(ctx context.Context, l *link, names []unit.Name, found map
 		var a *answer
 		switch {
 		case errors.As(r.err, &a):
-			s.Trouble.LoadError = a.Error()
+			s.Trouble.LoadError = clip(a.Error())
 		case r.err != nil:
 			return r.err
 		case dbus.Store(r.body, &state) != nil:

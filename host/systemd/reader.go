@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +121,7 @@ func (r *Reader) dial(ctx context.Context) (*link, error) {
 		// the bus would start a manager that is away for a moment
 		flags: dbus.FlagNoAutoStart, slots: make(chan struct{}, busWindow),
 	}
-	s := &socket{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), timeout: r.opts.CallTimeout, most: mostAnswer, take: (&sealer{}).pass}
+	s := newSocket(nc, r.opts.CallTimeout, mostAnswer, (&sealer{}).pass)
 	if l.bus, err = dbus.NewConn(s); err != nil {
 		_ = nc.Close()
 		return nil, err

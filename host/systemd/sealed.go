@@ -23,7 +23,6 @@ type sealer struct{ buf []byte }
 // pass is what godbus is to see of a message: replies with their bodies sealed,
 // errors as they are, and nothing else.
 func (s *sealer) pass(message []byte) []byte {
-	const kindReply, kindError = 2, 3
 	if len(message) < fixedHeader {
 		return message
 	}

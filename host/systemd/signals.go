@@ -12,7 +12,8 @@ import (
 // that reads the socket, one signal after the other and in order with replies,
 // so it only notes what happened.
 type receiver struct {
-	m *Manager
+	m    *Manager
+	wary bool // of what the other side says
 
 	mu        sync.Mutex
 	live      bool // between attach and detach: what comes outside is covered by Changes.All
@@ -29,7 +30,7 @@ type prints struct {
 }
 
 func newReceiver(m *Manager) *receiver {
-	return &receiver{m: m, prints: map[unit.Name]*prints{}}
+	return &receiver{m: m, wary: m.door != nil, prints: map[unit.Name]*prints{}}
 }
 
 func (r *receiver) setLive(live bool) {
@@ -69,8 +70,7 @@ func nameIn(body []any) unit.Name {
 	if len(body) == 0 {
 		return ""
 	}
-	s, _ := body[0].(string)
-	return unit.Name(s)
+	return nameOf(body[0])
 }
 
 // jobRemoved takes in JobRemoved(id, job, unit, result).
@@ -78,7 +78,7 @@ func (r *receiver) jobRemoved(body []any) {
 	var end unit.JobEnd
 	var path dbus.ObjectPath
 	var name, result string
-	if dbus.Store(body, &end.ID, &path, &name, &result) != nil {
+	if dbus.Store(body, &end.ID, &path, &name, &result) != nil || !short(name, result) {
 		return
 	}
 	end.Unit, end.Result = unit.Name(name), unit.JobResult(result)
@@ -100,6 +100,9 @@ func (r *receiver) propertiesChanged(n unit.Name, iface string, f facts) {
 	}
 	p := r.prints[n]
 	if p == nil {
+		if len(r.prints) >= mostPrints {
+			clear(r.prints) // each unit's next signal counts as a change
+		}
 		p = &prints{}
 		r.prints[n] = p
 	}

@@ -99,6 +99,10 @@ func (f *facts) read(name, sig []byte, c *cursor) bool {
 	if !c.store(string(sig), into) {
 		return false
 	}
+	if p, is := into.(*string); is && !short(*p) {
+		*p = ""
+		return true // no manager's: a look asks for it
+	}
 	f.has |= bit
 	return true
 }
@@ -174,7 +178,6 @@ type signal struct {
 // parseSignal reads the header of a message, and leaves c where the body begins;
 // false for what is no signal.
 func parseSignal(c *cursor) (s signal, ok bool) {
-	const kindSignal = 4
 	if c.b[1] != kindSignal {
 		return s, false
 	}
@@ -206,9 +209,10 @@ func parseSignal(c *cursor) (s signal, ok bool) {
 	return s, !c.bad
 }
 
-// pass is what godbus is to see of a message: all but what takeMessage takes in.
+// pass is what godbus is to see of a message: all but what takeMessage takes in,
+// and of a user manager what is plausible.
 func (r *receiver) pass(message []byte) []byte {
-	if r.takeMessage(message) {
+	if r.takeMessage(message) || r.wary && !plausible(message) {
 		return nil
 	}
 	return message

@@ -26,9 +26,11 @@ type socket struct {
 	most    uint32                      // bytes of a message's body
 	take    func(message []byte) []byte // what godbus is to see of it, nil for nothing; in order with all that it sees
 
-	framed atomic.Bool // authentication is over; from there on all is messages
-	buf    []byte      // of one message
-	rest   []byte      // what of it godbus has not read
+	throttle *throttle   // nil where all is read as it comes
+	greeting greeting    // what is read before that
+	framed   atomic.Bool // authentication is over; from there on all is messages
+	buf      []byte      // of one message
+	rest     []byte      // what of it godbus has not read
 }
 
 const (
@@ -38,15 +40,29 @@ const (
 	keepBuffer  = 1 << 20   // a larger one is not kept for the next message
 )
 
+func newSocket(nc net.Conn, timeout time.Duration, most uint32, take func([]byte) []byte) *socket {
+	in := bufio.NewReaderSize(nc, 64<<10)
+	return &socket{Conn: nc, in: in, timeout: timeout, most: most, take: take, greeting: greeting{in, mostGreeting}}
+}
+
+// bound makes s take in no more than a user manager says, until gone.
+func (s *socket) bound(gone *atomic.Bool) {
+	s.most = mostUserMessage
+	s.throttle = &throttle{left: userBurst, gone: gone}
+}
+
 // Read implements io.Reader. It is called by one goroutine at a time.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.framed.Load() {
-		return s.in.Read(p)
+		return s.greeting.Read(p)
 	}
 	for len(s.rest) == 0 {
 		m, err := s.next()
 		if err != nil {
 			return 0, err
+		}
+		if s.throttle != nil {
+			s.throttle.take(len(m))
 		}
 		s.rest = s.take(m)
 	}
