@@ -18,9 +18,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +36,7 @@ import (
 	"stead/host/report"
 	"stead/host/unit"
 	"stead/mesh/notify"
+	"stead/mesh/wire"
 )
 
 // DefaultState is where a host keeps its ledger and the copies it made of what
@@ -53,10 +57,15 @@ type Options struct {
 	// or something of a mesh is held, and else the folder.
 	Folder      string
 	Credentials string
-	State       string // default DefaultState
-	Socket      string // where it answers; "" for nowhere
-	Version     string // of stead, for status
-	Logger      *slog.Logger
+	// Account is the operator account of a host on a folder, and Linger whether its
+	// manager is to run without a login: auto (the default), on or off. In a mesh the
+	// node's record says both.
+	Account string
+	Linger  string
+	State   string // default DefaultState
+	Socket  string // where it answers; "" for nowhere
+	Version string // of stead, for status
+	Logger  *slog.Logger
 	// Machine is what is kept; nil for the one that the process runs on.
 	Machine *Machine
 	// Point is called at every boundary between two acts of a pass; nil for none.
@@ -85,6 +94,9 @@ func New(o Options) (*Host, error) {
 	if o.Folder == "" && o.Credentials == "" {
 		return nil, fault.New(fault.Invalid, "run the host", "", errors.New("a folder of declarations or one of credentials is wanted"))
 	}
+	if err := o.account(); err != nil {
+		return nil, err
+	}
 	if o.Machine == nil {
 		m, err := thisMachine(o.Logger)
 		if err != nil {
@@ -103,6 +115,23 @@ func New(o Options) (*Host, error) {
 		*dir = whole
 	}
 	return &Host{o: o, log: o.Logger, machine: o.Machine, started: time.Now(), source: Source{Folder: o.Folder}}, nil
+}
+
+// account judges the settings of the operator account, and fills in the default.
+func (o *Options) account() error {
+	bad := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Invalid, "run the host", "", fmt.Errorf(format, args...))
+	}
+	o.Linger = cmp.Or(o.Linger, wire.Lingers()[0])
+	switch {
+	case o.Account == "root":
+		return bad("the account root has the manager of the system itself").WithHint("name the login whose user manager runs user units, or none")
+	case o.Account != "" && !wire.Login(o.Account):
+		return bad("%.80q is no name of an account", o.Account)
+	case !slices.Contains(wire.Lingers(), o.Linger):
+		return bad("%.60q is no value of linger", o.Linger).WithHint("write " + strings.Join(wire.Lingers(), ", "))
+	}
+	return nil
 }
 
 // Run keeps the machine until ctx ends, and returns nil then.

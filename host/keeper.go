@@ -232,7 +232,7 @@ var refusals = map[folder.Kind]string{
 // declaration that got a new name need not wait.
 func taken(next map[string]held, old held) bool {
 	for _, h := range next {
-		if old.service != nil && h.service != nil && h.service.Unit == old.service.Unit {
+		if old.service != nil && h.service != nil && h.service.Unit == old.service.Unit && h.service.Scope == old.service.Scope {
 			return true
 		}
 	}

@@ -51,4 +51,5 @@ func (j *judge) consequences(node *assign.Node) {
 	j.full()
 	j.owners()
 	j.vocabulary()
+	j.accounts(nil)
 }

@@ -94,6 +94,8 @@ func (w *world) line(words []string) {
 		}
 	case "removed":
 		w.set(wire.SettingsRequest{Node: words[1], Remove: true})
+	case "account":
+		w.set(wire.SettingsRequest{Node: words[1], Account: &words[2]})
 	case "label":
 		w.set(wire.SettingsRequest{Node: words[1], Labels: pairs(words[2:]), Yes: true})
 	case "profile":
@@ -134,6 +136,8 @@ func profile(t *testing.T, lacks []string) wire.Profile {
 			p.Vocabulary = nil
 		case "wire":
 			p.Wires = []int{7, 8}
+		case "version":
+			p.Vocabulary[0].Version = 1
 		default:
 			i := slices.Index(p.Vocabulary[0].Fields, what)
 			require.GreaterOrEqual(t, i, 0, what)

@@ -40,6 +40,11 @@ func Settings(b Basis, r wire.SettingsRequest) (Decision, error) {
 	j.full()
 	j.owners()
 	j.vocabulary()
+	if n == nil {
+		j.accounts(nil)
+	} else if !n.Removed {
+		j.accounts([]string{r.Node})
+	}
 	d := j.decide(n, j.sureOf(r))
 	switch {
 	case d.Node != nil:
@@ -98,7 +103,7 @@ func (j *judge) edit(n *assign.Node, r wire.SettingsRequest) {
 	n.Removed = r.Remove
 	j.relabel(n, r)
 	if r.Account != nil {
-		if !accountName(*r.Account) {
+		if *r.Account != "" && !wire.Login(*r.Account) {
 			j.setting(n.Name, "account", fmt.Sprintf("%.80q is no name of a login", *r.Account), "use 1 to 32 letters, digits, -, _ and ., beginning with a letter or _")
 		}
 		if *r.Account == "root" {
@@ -107,7 +112,7 @@ func (j *judge) edit(n *assign.Node, r wire.SettingsRequest) {
 		n.Account = *r.Account
 	}
 	if r.Linger != nil {
-		words := []string{"auto", "on", "off"}
+		words := wire.Lingers()
 		if !slices.Contains(words, *r.Linger) {
 			cure := "write auto, on or off"
 			if near := shape.Nearest(strings.ToLower(*r.Linger), words); near != "" {
@@ -238,13 +243,4 @@ func told(n *assign.Node, p *assign.Placement) *wire.Node {
 		w.State = wire.Removed
 	}
 	return w
-}
-
-// accountName reports whether s can be the name of a login; "" takes it away.
-func accountName(s string) bool {
-	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-	if s == "" {
-		return true
-	}
-	return len(s) <= 32 && strings.IndexByte(first, s[0]) >= 0 && strings.Trim(s, first+"0123456789-.") == ""
 }

@@ -123,7 +123,8 @@ func random(r *rand.Rand) *State {
 		for range r.IntN(3) {
 			l[fmt.Sprintf("k%d", r.IntN(2))] = fmt.Sprintf("v%d", r.IntN(2))
 		}
-		n := &Node{Name: fmt.Sprintf("n%d", i), Labels: l, Removed: r.IntN(5) == 0}
+		n := &Node{Name: fmt.Sprintf("n%d", i), Labels: l, Removed: r.IntN(5) == 0, Account: []string{"", "", "opal"}[r.IntN(3)],
+			Linger: []string{"auto", "auto", "", "on"}[r.IntN(4)]}
 		for k := range r.IntN(3) {
 			n.Capabilities = append(n.Capabilities, fmt.Sprintf("c%d", k))
 		}
@@ -145,6 +146,19 @@ func random(r *rand.Rand) *State {
 		s.Declarations[d.Name] = d
 	}
 	return s
+}
+
+func TestAnIndexSaysWhoseTheUserUnitsAre(t *testing.T) {
+	nodes := threeNodes()
+	bare, err := Place(stateOf(nodes)).Index(nodes[0].Name, wire.SyncRequest{})
+	require.NoError(t, err)
+	for _, c := range []struct{ account, linger, said string }{{"", "auto", ""}, {"opal", "auto", ""}, {"opal", "on", "on"}, {"", "off", "off"}} {
+		nodes[0] = withAccount(nodes[0], c.account, c.linger)
+		index, err := Place(stateOf(nodes)).Index(nodes[0].Name, wire.SyncRequest{})
+		require.NoError(t, err)
+		require.Equal(t, []string{c.account, c.said}, []string{index.Account, index.Linger})
+		require.Equal(t, c.account == "" && c.said == "", index.Digest() == bare.Digest(), "it is another set, unless nothing is set")
+	}
 }
 
 func TestAnIndexSaysWhatIsDeclaredForTheNode(t *testing.T) {

@@ -24,7 +24,8 @@ func Changed(before, after *Placement) []string {
 	touched, catalogue := c.touched, sameCatalogue(before.state, after.state)
 	for _, name := range after.nodes {
 		moved := after.state.Nodes[name] != before.state.Nodes[name]
-		if moved && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) || (moved || !catalogue) && !sameTools(before, after, name) {
+		if moved && !sameAccount(before.state.Nodes[name], after.state.Nodes[name]) ||
+			moved && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) || (moved || !catalogue) && !sameTools(before, after, name) {
 			touched[name] = true
 		}
 	}
@@ -63,6 +64,15 @@ func (c comparison) compare(was, is *Declaration) {
 	for _, name := range slices.Concat(names...) {
 		c.touched[name] = true
 	}
+}
+
+// sameAccount reports whether an index of b says of the account what one of a says; a
+// node that is not there is told of none.
+func sameAccount(a, b *Node) bool {
+	if a == nil || a.Removed {
+		a = &Node{}
+	}
+	return a.Account == b.Account && linger(a) == linger(b)
 }
 
 func sameEntry(a, b *Declaration) bool {

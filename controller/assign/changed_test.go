@@ -37,9 +37,12 @@ func TestChangedNamesTheNodesThatAreToldSomethingElse(t *testing.T) {
 		"one is withdrawn": {func(s *State) {
 			s.Declarations["web"] = &Declaration{Name: "web", Withdrawn: true}
 		}, []string{"web1", "web2"}},
-		"one is gone":  {func(s *State) { delete(s.Declarations, "web") }, []string{"web1", "web2"}},
-		"one is new":   {func(s *State) { s.Declarations["new"] = declared("new", Address{Nodes: []string{"db1", "old"}}) }, []string{"db1"}},
-		"a label goes": {func(s *State) { s.Nodes["web1"] = &Node{Name: "web1"} }, []string{"web1"}},
+		"one is gone":               {func(s *State) { delete(s.Declarations, "web") }, []string{"web1", "web2"}},
+		"one is new":                {func(s *State) { s.Declarations["new"] = declared("new", Address{Nodes: []string{"db1", "old"}}) }, []string{"db1"}},
+		"an account is set":         {func(s *State) { s.Nodes["db1"] = withAccount(s.Nodes["db1"], "opal", "auto") }, []string{"db1"}},
+		"linger is set":             {func(s *State) { s.Nodes["db1"] = withAccount(s.Nodes["db1"], "", "off") }, []string{"db1"}},
+		"linger is said to be auto": {func(s *State) { s.Nodes["db1"] = withAccount(s.Nodes["db1"], "", "auto") }, nil},
+		"a label goes":              {func(s *State) { s.Nodes["web1"] = &Node{Name: "web1"} }, []string{"web1"}},
 		"a label that selects nothing": {func(s *State) {
 			s.Nodes["web1"] = &Node{Name: "web1", Labels: labels("role", "web", "zone", "z")}
 		}, nil},
@@ -60,6 +63,12 @@ func TestChangedNamesTheNodesThatAreToldSomethingElse(t *testing.T) {
 	}
 }
 
+func withAccount(n *Node, account, linger string) *Node {
+	copied := *n
+	copied.Account, copied.Linger = account, linger
+	return &copied
+}
+
 // TestChangedIsWhatIndexesSay holds Changed against the digests of all indexes
 // before and after.
 func TestChangedIsWhatIndexesSay(t *testing.T) {
@@ -71,7 +80,7 @@ func TestChangedIsWhatIndexesSay(t *testing.T) {
 			was, _ := before.Index(node, wire.SyncRequest{})
 			is, err := after.Index(node, wire.SyncRequest{})
 			require.NoError(t, err)
-			if !slices.Equal(was.Entries, is.Entries) {
+			if was.Account != is.Account || was.Linger != is.Linger || !slices.Equal(was.Entries, is.Entries) {
 				want = append(want, node)
 			}
 		}

@@ -36,7 +36,7 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 // linger is the node's setting as an index says it: nothing for the default, so that
 // an index of before there were accounts has the digest that it had.
 func linger(n *Node) string {
-	if n.Linger == "auto" {
+	if n.Linger == wire.Lingers()[0] {
 		return ""
 	}
 	return n.Linger

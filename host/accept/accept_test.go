@@ -41,6 +41,25 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	require.Equal(t, body("a", 1), h.Declarations["a"].Body)
 }
 
+// A controller of an older version knows of no account: what it says at the revision
+// that is held takes none away, and one that does know completes what is held.
+func TestAnAccountIsHeldLikeADeclaration(t *testing.T) {
+	m := newMesh(t, "home")
+	h, _ := m.take(Holding{}, m.index(1, "a"))
+	i := m.index(1, "a")
+	i.Account, i.Linger = "opal", "on"
+	h, change := m.take(h, i)
+	require.NotNil(t, change.Held)
+	require.Equal(t, "opal", h.Index.Account)
+	require.Equal(t, "on", h.Index.Linger)
+	h, change = m.take(h, m.index(1, "a"))
+	require.True(t, change.Empty())
+	require.Equal(t, "opal", h.Index.Account)
+	h, change = m.take(h, m.index(2, "a"))
+	require.NotNil(t, change.Held)
+	require.Empty(t, h.Index.Account, "somebody took it away")
+}
+
 func TestABodyIsFetchedOnceAndNotAgain(t *testing.T) {
 	m := newMesh(t, "home")
 	h, _ := m.take(Holding{}, m.index(1, "a", "b"))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stead/host/fault"
@@ -56,6 +57,12 @@ func whole(i wire.Index) error {
 	}
 	if n := len(i.Entries); n > wire.MaxEntries {
 		return fmt.Errorf("it has %d declarations, and a node has at most %d", n, wire.MaxEntries)
+	}
+	if i.Account != "" && !wire.Login(i.Account) {
+		return fmt.Errorf("%.80q is no name of an account", i.Account)
+	}
+	if i.Linger != "" && !slices.Contains(wire.Lingers(), i.Linger) {
+		return fmt.Errorf("%.80q is no value of linger", i.Linger)
 	}
 	total, before := 0, ""
 	for _, e := range i.Entries {

@@ -44,7 +44,7 @@ func Decide(t Trust, h Holding, signed wire.Signed) (Decision, error) {
 			d.Lack = append(d.Lack, e)
 		}
 	}
-	d.same = !d.begins && held.Revision == index.Revision && len(d.Withdrawn) == 0
+	d.same = !d.begins && held.Revision == index.Revision && (held.Digest() == index.Digest() || completes(index, *held)) && len(d.Withdrawn) == 0
 	return d, nil
 }
 
@@ -61,11 +61,18 @@ func lineage(held *wire.Index, index wire.Index) error {
 	case index.Revision < held.Revision:
 		return refuse(fault.Refused, "its revision %d is older than %d, which is held", index.Revision, held.Revision).
 			WithHint("an answer was replayed, or the controller's store was rolled back: give it the right one or a backup, or: stead controller run --begin-epoch")
-	case index.Revision == held.Revision && index.Digest() != held.Digest():
+	case index.Revision == held.Revision && index.Digest() != held.Digest() && !completes(*held, index) && !completes(index, *held):
 		return refuse(fault.Refused, "its revision %d is held with other declarations", index.Revision).
 			WithHint("two stores go by one epoch: on the one that is right, stead controller run --begin-epoch")
 	}
 	return nil
+}
+
+// completes reports whether more is bare with an account: controllers of the version
+// before say nothing of accounts, and the same of everything else.
+func completes(bare, more wire.Index) bool {
+	more.Account, more.Linger = "", ""
+	return bare.Account == "" && bare.Linger == "" && bare.Digest() == more.Digest()
 }
 
 // withdrawn are the names that index ends: those of its own epoch that it no

@@ -20,6 +20,9 @@ func TestWhatMayFollowWhatIsHeld(t *testing.T) {
 	elsewhere := newMesh(t, "elsewhere")
 	held := m.index(10, "web")
 	holding, _ := m.take(Holding{}, held)
+	own := m.index(10, "web")
+	own.Account = "opal"
+	owned, _ := m.take(Holding{}, own)
 	away, _ := elsewhere.take(Holding{}, elsewhere.index(500, "web"))
 	with := func(change func(i *wire.Index)) wire.Index {
 		i := m.index(10, "web")
@@ -82,6 +85,12 @@ func TestWhatMayFollowWhatIsHeld(t *testing.T) {
 		"as many bytes as a node takes":      {Holding{}, with(func(i *wire.Index) { i.Entries[0].Size = wire.MaxSet }), ""},
 		"as many declarations as a node has": {Holding{}, m.index(1, many(wire.MaxEntries)...), ""},
 		"too many declarations":              {Holding{}, m.index(1, many(wire.MaxEntries+1)...), "it has 2001 declarations, and a node has at most 2000"},
+		"equal, now with an account":         {holding, with(func(i *wire.Index) { i.Account, i.Linger = "opal", "off" }), ""},
+		"equal, no longer with an account":   {owned, m.index(10, "web"), ""},
+		"equal, another account":             {owned, with(func(i *wire.Index) { i.Account = "pearl" }), "its revision 10 is held with other declarations"},
+		"equal, an account and more":         {holding, with(func(i *wire.Index) { i.Account, i.Entries = "opal", nil }), "its revision 10 is held with other declarations"},
+		"a path as an account":               {Holding{}, with(func(i *wire.Index) { i.Account = "../opal" }), `"../opal" is no name of an account`},
+		"another value of linger":            {Holding{}, with(func(i *wire.Index) { i.Linger = "maybe" }), `"maybe" is no value of linger`},
 		"what is kept may have any name":     {Holding{}, with(func(i *wire.Index) { i.Keep = []string{"../x", "", "Ü"} }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,6 +57,35 @@ func TestWhatIsInForceIsHandedOnBeforeAnythingIsAsked(t *testing.T) {
 	})
 }
 
+// The account is part of what is held: it is handed on when it changes alone, and
+// while the mesh is cut off.
+func TestTheAccountIsHandedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		var handed []string
+		declare := func(_ context.Context, set Set) error {
+			handed = append(handed, fmt.Sprintf("%s %d", set.Account, len(set.Declared)))
+			return nil
+		}
+		r.o.Declare = declare
+		r.c.apply(1, "web")
+		r.start()
+		after(time.Second)
+		r.c.with(func(c *controllers) { c.account, c.revision = "opal", c.revision+1 })
+		after(time.Minute)
+		require.Equal(t, []string{" 0", " 1", "opal 1"}, handed)
+		r.end()
+
+		handed = nil
+		r.c.with(func(c *controllers) {
+			c.fail = func(subject.Topic) error { return fault.New(fault.Unavailable, "call", "", errors.New("cut off")) }
+		})
+		r.o.Declare = declare
+		r.start()
+		after(time.Minute)
+		require.Equal(t, []string{"opal 1"}, handed)
+	})
+}
+
 func TestSourceSaysHowItStands(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.book.declarations["old"] = accept.Identity{UID: "u", Name: "old", Generation: 1, Body: service("old", 1).Canonical(), Digest: service("old", 1).Digest()}

@@ -56,6 +56,7 @@ type controllers struct {
 	generations map[string]uint64     // of every name that was ever declared
 	tombs       map[string]wire.Entry // by name; Generation is the revision of the tombstone
 	keep        []string
+	account     string
 	asks        []asked
 	page        int                                             // bytes of bodies in one answer
 	fail        func(topic subject.Topic) error                 // before anything is looked at
@@ -148,7 +149,7 @@ func digest(body []byte) string {
 
 // index is what is declared now, for somebody who asks so.
 func (c *controllers) index(r wire.SyncRequest) wire.Index {
-	i := wire.Index{Wire: wire.Version, Mesh: c.trust.Mesh, Epoch: c.epoch, Follows: c.follows, Revision: c.revision, Node: "ws1", Keep: c.keep, Nonce: r.Nonce}
+	i := wire.Index{Wire: wire.Version, Mesh: c.trust.Mesh, Epoch: c.epoch, Follows: c.follows, Revision: c.revision, Node: "ws1", Account: c.account, Keep: c.keep, Nonce: r.Nonce}
 	for _, name := range slices.Sorted(maps.Keys(c.set)) {
 		d := c.set[name]
 		i.Entries = append(i.Entries, wire.Entry{Name: name, UID: d.uid, Generation: d.generation, Digest: digest(d.body), Size: len(d.body)})

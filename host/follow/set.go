@@ -12,6 +12,7 @@ import (
 	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/shape"
+	"stead/host/unit"
 	"stead/mesh/wire"
 )
 
@@ -22,6 +23,26 @@ type Set struct {
 	// Left are in force and cannot be read: their units are neither kept nor given
 	// back.
 	Left []Left
+	// Account is the operator account of the node and Linger its setting, as the index
+	// that is held says; "" for none, and for the default.
+	Account string
+	Linger  string
+}
+
+// Of returns what of s is of one scope.
+func (s Set) Of(scope unit.Scope) Set {
+	one := Set{Account: s.Account, Linger: s.Linger}
+	for _, d := range s.Declared {
+		if d.Service.Scope == scope {
+			one.Declared = append(one.Declared, d)
+		}
+	}
+	for _, l := range s.Left {
+		if l.Scope == scope {
+			one.Left = append(one.Left, l)
+		}
+	}
+	return one
 }
 
 // Declared is a declaration that can be applied. Where two are of one unit, the
@@ -35,6 +56,7 @@ type Declared struct {
 // Left is a declaration that this version cannot read, and why.
 type Left struct {
 	Name       string
+	Scope      unit.Scope // as far as it says so, which every version can read
 	UID        string
 	Generation uint64
 	Why        string
@@ -51,6 +73,9 @@ type reading struct {
 func (f *Follower) read() Set {
 	ids := f.holding.Declarations
 	var set Set
+	if index := f.holding.Index; index != nil {
+		set.Account, set.Linger = index.Account, index.Linger
+	}
 	known := make(map[string]reading, len(ids))
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
 		id, now := ids[name], f.readings[name]
@@ -59,7 +84,7 @@ func (f *Follower) read() Set {
 		}
 		known[name] = now
 		if now.service == nil {
-			set.Left = append(set.Left, Left{Name: name, UID: id.UID, Generation: id.Generation, Why: now.why})
+			set.Left = append(set.Left, Left{Name: name, Scope: shape.ScopeOf(id.Body), UID: id.UID, Generation: id.Generation, Why: now.why})
 			continue
 		}
 		set.Declared = append(set.Declared, Declared{Service: now.service, UID: id.UID, Generation: id.Generation})

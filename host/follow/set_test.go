@@ -9,6 +9,8 @@ import (
 
 	"stead/host/accept"
 	"stead/host/shape"
+	"stead/host/unit"
+	"stead/mesh/wire"
 )
 
 // of is a declaration of name with a canonical form.
@@ -33,6 +35,27 @@ func ids(all ...accept.Identity) map[string]accept.Identity {
 	return m
 }
 
+func TestASetIsOfAnAccountAndOfScopes(t *testing.T) {
+	const shared = `"name":"%","on_withdraw":"restore","scope":"user","shape":"service","timeout":"2m0s","unit":"web.service"`
+	user := of("a", 1, `{"ensure":"running",`+strings.ReplaceAll(shared, "%", "a")+`}`)
+	later := of("b", 1, `{"later":1,`+strings.ReplaceAll(shared, "%", "b")+`}`)
+	f := &Follower{holding: accept.Holding{Index: &wire.Index{Account: "opal", Linger: "off"}, Declarations: ids(user, later, on("web", "web"), of("c", 1, "{}"))}}
+	set := f.read()
+	require.Equal(t, []string{"opal", "off"}, []string{set.Account, set.Linger})
+	names := func(s Set) (all []string) {
+		for _, d := range s.Declared {
+			all = append(all, d.Service.Name)
+		}
+		for _, l := range s.Left {
+			all = append(all, l.Name)
+		}
+		return all
+	}
+	require.Equal(t, []string{"web", "c"}, names(set.Of(unit.System)))
+	require.Equal(t, []string{"a", "b"}, names(set.Of(unit.User)))
+	require.Equal(t, "opal", set.Of(unit.User).Account)
+}
+
 func TestWhatThisVersionCannotReadIsLeftAndNamed(t *testing.T) {
 	known := `"enabled":true,"name":"a","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"a.service"`
 	for name, c := range map[string]struct{ body, why string }{
@@ -53,7 +76,7 @@ func TestWhatThisVersionCannotReadIsLeftAndNamed(t *testing.T) {
 			require.Len(t, set.Left, 1)
 			left := set.Left[0]
 			require.Contains(t, left.Why, c.why)
-			require.Equal(t, Left{Name: "a", UID: "u-a", Generation: 3, Why: left.Why}, left)
+			require.Equal(t, Left{Name: "a", Scope: unit.System, UID: "u-a", Generation: 3, Why: left.Why}, left)
 		})
 	}
 	f := &Follower{holding: accept.Holding{Declarations: ids(of("a", 1, `{`+known+`}`))}}

@@ -12,6 +12,7 @@ import (
 	"stead/host/accept"
 	"stead/host/fault"
 	"stead/host/plan"
+	"stead/host/unit"
 )
 
 // Tx is a change of the ledger. Within it deletions come before what is put.
@@ -111,11 +112,48 @@ func (l *Ledger) record(b *bolt.Tx, r plan.Record) error {
 		}
 	}
 	if r.Manager != nil {
-		if err := put(b.Bucket(managersBucket), []byte(r.Scope), r.Manager); err != nil {
+		err := l.manager(b, r.Scope, func(m *plan.Manager) {
+			account := m.Account
+			*m = *r.Manager
+			m.Account = account
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return collect(b, doubtful)
+}
+
+// Account records whose manager that of the user scope is; nil for nobody's. It is
+// durable when Account returns. Records of a loop leave it as it is.
+func (l *Ledger) Account(a *plan.Account) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.guard("write", func() error {
+		if err := l.here(); err != nil {
+			return err
+		}
+		return l.db.Update(func(b *bolt.Tx) error {
+			return l.manager(b, unit.User, func(m *plan.Manager) { m.Account = a })
+		})
+	})
+}
+
+// manager changes what is remembered of a scope's manager.
+func (l *Ledger) manager(b *bolt.Tx, scope unit.Scope, change func(m *plan.Manager)) error {
+	var m plan.Manager
+	bucket, key := b.Bucket(managersBucket), []byte(scope)
+	if v := bucket.Get(key); v != nil {
+		data, err := unseal(key, v)
+		if err == nil {
+			err = json.Unmarshal(data, &m)
+		}
+		if err != nil {
+			return l.damaged("%s %s: %w", managersBucket, key, err)
+		}
+	}
+	change(&m)
+	return put(bucket, key, m)
 }
 
 // refer makes the references of a unit those of found, and notes the blobs that

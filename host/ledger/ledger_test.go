@@ -48,6 +48,26 @@ func TestReopenedLedgerHoldsWhatWasCommitted(t *testing.T) {
 	require.Equal(t, "old a", string(data))
 }
 
+// Loop and account write of one manager, and neither undoes what the other wrote.
+func TestTheAccountOfAManagerIsWrittenApart(t *testing.T) {
+	path := newPath(t)
+	l := openAt(t, path)
+	opal := &plan.Account{Name: "opal", UID: 1000, Home: "/srv/opal", LingerOurs: true}
+	require.NoError(t, l.Record(plan.Record{Scope: unit.User, Manager: &plan.Manager{OwesReload: true}}))
+	require.NoError(t, l.Account(opal))
+	require.NoError(t, l.Record(plan.Record{Scope: unit.User, Manager: &plan.Manager{Made: []string{"/x"}}}))
+	require.NoError(t, l.Record(plan.Record{Scope: unit.System, Manager: &plan.Manager{OwesReload: true}}))
+	require.NoError(t, l.Close())
+	l = openAt(t, path)
+	s, err := l.Load()
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(map[unit.Scope]plan.Manager{unit.User: {Made: []string{"/x"}, Account: opal}, unit.System: {OwesReload: true}}, s.Managers))
+	require.NoError(t, l.Account(nil))
+	s, err = l.Load()
+	require.NoError(t, err)
+	require.Equal(t, plan.Manager{Made: []string{"/x"}}, s.Managers[unit.User])
+}
+
 func TestWhatWasAcceptedIsThereWholeOrNotAtAll(t *testing.T) {
 	l := openAt(t, newPath(t))
 	first := &accept.Held{Index: []byte("1"), Signature: []byte("s1"), At: time.Unix(1, 0).UTC()}

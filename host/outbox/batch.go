@@ -67,11 +67,14 @@ func sumOf(r *report.Report) sum {
 
 // merge joins the reports of two units of one declaration.
 func merge(a, b *report.Report) chosen {
-	if leaving(a) && !leaving(b) || leaving(a) == leaving(b) && cmp.Or(cmp.Compare(b.Generation, a.Generation), cmp.Compare(a.Unit, b.Unit)) > 0 {
+	if leaving(a) && !leaving(b) || leaving(a) == leaving(b) && cmp.Or(cmp.Compare(b.Generation, a.Generation), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Scope, b.Scope)) > 0 {
 		a, b = b, a
 	}
-	both := *a
-	both.Warnings = append(slices.Clip(both.Warnings), fmt.Sprintf("%s: %s %s %s", b.Unit, b.Outcome, b.Reason, b.Text))
+	both, other := *a, string(b.Unit)
+	if a.Scope != b.Scope {
+		other += " of scope " + string(b.Scope)
+	}
+	both.Warnings = append(slices.Clip(both.Warnings), fmt.Sprintf("%s: %s %s %s", other, b.Outcome, b.Reason, b.Text))
 	return chosen{&both, sumOf(&both)}
 }
 

@@ -88,6 +88,18 @@ func FromCanonical(data []byte) (*Service, error) {
 	return s, nil
 }
 
+// ScopeOf returns the scope that a canonical form names, also one of another version
+// that FromCanonical refuses: the system's, unless it says that it is the user's.
+func ScopeOf(data []byte) unit.Scope {
+	var c struct {
+		Scope unit.Scope `json:"scope"`
+	}
+	if json.Unmarshal(data, &c) == nil && c.Scope == unit.User {
+		return unit.User
+	}
+	return unit.System
+}
+
 // Aliases returns the names that the declared files give the unit besides its
 // own, by Alias= in [Install]: sorted, without double ones. Names that depend on
 // facts of the machine, such as %H, are not among them.

@@ -18,6 +18,8 @@ type Profile struct {
 	Boot    string    `json:"boot,omitempty"`    // boot id
 	Host    string    `json:"host,omitempty"`    // the name that the machine gives itself
 	Started time.Time `json:"started"`           // of the host process
+	// Account is the operator account; nil for none.
+	Account *Account `json:"account,omitempty"`
 	// Wires are the versions of the messages that the host reads.
 	Wires []int `json:"wires"`
 	// Vocabulary is what the host can apply: shapes and their fields by name.

@@ -178,7 +178,7 @@ func (w screen) describeNode(n wire.Node, reports []wire.NodeReport) {
 		w.fact("trouble", "%s", n.Trouble)
 	}
 	w.fact("labels", "%s", dash(strings.Join(settings(n), ", ")))
-	w.fact("account", "%s", strings.Join(known(dash(n.Account), prefixed("linger ", n.Linger)), ", "))
+	w.account(n)
 	if p := n.Profile; p != nil {
 		w.fact("systemd", "%s", dash(p.Systemd))
 		w.fact("system", "%s", strings.Join(known(p.OS, prefixed("kernel ", p.Kernel)), ", "))
@@ -208,6 +208,27 @@ func (w screen) describeNode(n wire.Node, reports []wire.NodeReport) {
 	head := []string{"DECLARATION", "UNIT", "SCOPE", "OUTCOME", "SINCE", "REASON"}
 	w.narrowed(4).cut(head, rows)
 	table(w, "    ", head, rows)
+}
+
+// account tells what people set of a node's operator account, and how its host finds
+// it.
+func (w screen) account(n wire.Node) {
+	w.fact("account", "%s", strings.Join(known(dash(n.Account), prefixed("linger ", n.Linger)), ", "))
+	if n.Profile == nil || n.Profile.Account == nil {
+		return
+	}
+	a := n.Profile.Account
+	parts := []string{because(a.State, a.Text)}
+	if a.Name != n.Account {
+		parts = append(parts, "still "+a.Name)
+	}
+	if a.UID != 0 {
+		parts = append(parts, fmt.Sprintf("uid %d", a.UID))
+	}
+	if a.Lingers {
+		parts = append(parts, "runs without a login")
+	}
+	w.fact("manager", "%s", strings.Join(parts, ", "))
 }
 
 func prefixed(prefix, s string) string {

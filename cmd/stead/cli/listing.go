@@ -112,7 +112,7 @@ func (w screen) nodes(all []wire.Node, wide bool) ([]string, [][]string) {
 		if !wide {
 			systemd = number(systemd)
 		}
-		row := []string{n.Name, w.nodeState(n), dash(systemd), dash(n.Account), dash(labels(n.Labels).String()),
+		row := []string{n.Name, w.nodeState(n), dash(systemd), dash(account(n)), dash(labels(n.Labels).String()),
 			fmt.Sprint(n.Declared), fmt.Sprint(n.Outcomes[report.Converged]), w.ago(n.Seen)}
 		if wide {
 			row = append(row, dash(inForce(n)), dash(p.Version), dash(p.OS), dash(p.Kernel), dash(n.Linger))
@@ -120,6 +120,15 @@ func (w screen) nodes(all []wire.Node, wide bool) ([]string, [][]string) {
 		rows = append(rows, row)
 	}
 	return head, rows
+}
+
+// account is the operator account of a node, with what keeps its units back.
+func account(n wire.Node) string {
+	p := n.Profile
+	if p == nil || p.Account == nil || p.Account.Name != n.Account || p.Account.State == wire.AccountReady {
+		return n.Account
+	}
+	return n.Account + " (" + p.Account.State + ")"
 }
 
 // number is the first number in a version: "252" of "252.39-1", or of "v252".

@@ -114,7 +114,7 @@ func ruled(n wire.Node) []string {
 	if n.Account != "" {
 		parts = append(parts, "account "+n.Account)
 	}
-	if n.Linger != "" && n.Linger != lingers()[0] {
+	if n.Linger != "" && n.Linger != wire.Lingers()[0] {
 		parts = append(parts, "linger "+n.Linger)
 	}
 	return parts
@@ -219,9 +219,6 @@ func newNodeAccount(r *reach) *cobra.Command {
 	})
 }
 
-// lingers are the values of linger.
-func lingers() []string { return []string{"auto", "on", "off"} }
-
 func newNodeLinger(r *reach) *cobra.Command {
 	return r.nodeCommand(&cobra.Command{
 		Use:   "linger NODE auto|on|off",
@@ -231,7 +228,7 @@ func newNodeLinger(r *reach) *cobra.Command {
 		Example: "  stead node linger ws1 on",
 		Args:    exactly(1, "auto, on or off"),
 	}, "set", func(args []string) (wire.SettingsRequest, error) {
-		if !slices.Contains(lingers(), args[0]) {
+		if !slices.Contains(wire.Lingers(), args[0]) {
 			return wire.SettingsRequest{}, fmt.Errorf("%q is none of auto, on and off", args[0])
 		}
 		return wire.SettingsRequest{Linger: &args[0]}, nil
