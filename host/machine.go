@@ -62,6 +62,7 @@ type signaller interface {
 
 type observer interface {
 	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
+	Reloads(ctx context.Context, names []unit.Name) ([]time.Duration, error)
 	UnitPath(ctx context.Context) ([]string, error)
 	Version(ctx context.Context) (string, error)
 }

@@ -29,7 +29,8 @@ func (d *Disk) declaredOf(s *shape.Service) *declared {
 }
 
 // Declared returns the files that s asks for below dir: the unit file, then
-// drop-ins by path, each of them of uid and gid.
+// drop-ins by path, each of them of uid and gid. The content of a masked unit is
+// kept aside.
 func Declared(s *shape.Service, dir string, uid, gid int) []plan.Want {
 	var wants []plan.Want
 	add := func(path, content, why string) {
@@ -37,7 +38,7 @@ func Declared(s *shape.Service, dir string, uid, gid int) []plan.Want {
 		e := plan.Entry{Kind: plan.File, Digest: hex.EncodeToString(sum[:]), Mode: 0o644, UID: uid, GID: gid}
 		wants = append(wants, plan.Want{Path: path, Entry: e, Content: []byte(content), Why: why})
 	}
-	if s.Content != nil {
+	if s.Content != nil && !s.IsMasked() {
 		add(dir+"/"+string(s.Unit), *s.Content, "content")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.DropIns)) {

@@ -27,7 +27,7 @@ func (u *one) links(text def, names []unit.Name) {
 	}
 	u.d.Text.InstallFailed = r.Failed()
 	u.own(r)
-	if enabled == nil {
+	if enabled == nil || u.q.Service.IsMasked() {
 		return
 	}
 	if !*enabled {

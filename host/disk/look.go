@@ -16,6 +16,7 @@ type look struct {
 	now    *search // the disk as it is
 	then   *search // with everything that is declared in place
 	vendor map[string][]string
+	cited  map[string]plan.Cited // triggers, by path
 	seen   map[string]sight
 }
 
@@ -75,6 +76,7 @@ func (l *look) unit(q plan.Query) plan.Disk {
 		u.d.DropIns = l.now.dropins(names)
 	}
 	u.d.Mask = u.mask()
+	u.masks()
 	u.d.Loaded = u.loaded()
 	text := u.text()
 	u.d.Text = text.text
@@ -82,6 +84,7 @@ func (l *look) unit(q plan.Query) plan.Disk {
 		wants := l.declaredOf(q.Service).wants
 		u.d.Wants = append(make([]plan.Want, 0, len(wants)+1), wants...)
 		u.links(text, names)
+		u.d.Triggers = u.triggers(q.Service)
 	}
 	for _, w := range u.d.Wants {
 		u.at(w.Path)
@@ -189,6 +192,26 @@ func (u *one) mask() string {
 		return ""
 	}
 	return p
+}
+
+// masks notes where a mask is put, and those that can be taken away.
+func (u *one) masks() {
+	declared := u.q.Service != nil && u.q.Service.Masked != nil
+	if !declared && u.d.Mask == "" {
+		return
+	}
+	for _, in := range []string{u.o.ConfigDir, u.o.RuntimeDir} {
+		p := in + "/" + string(u.q.Unit)
+		kind := u.now.at(p).entry.Kind
+		if is := (kind == plan.Link || kind == plan.File) && u.now.through(p).null; is {
+			u.at(p)
+			u.d.Masks = append(u.d.Masks, p)
+		}
+	}
+	if declared {
+		u.d.Place = u.o.ConfigDir + "/" + string(u.q.Unit)
+		u.at(u.d.Place)
+	}
 }
 
 // loaded is the digest of what the manager has loaded, as it is on disk now.

@@ -131,6 +131,9 @@ func (m *memo) asked(q plan.Query) bool {
 
 // stands reads all that the answer hangs on and reports whether it is as it was.
 func (l *look) stands(m *memo) bool {
+	if m.service != nil && !maps.Equal(l.triggers(m.service), m.answer.Triggers) {
+		return false
+	}
 	for _, d := range m.trace.dirs {
 		if !l.now.dir(d.path).same(d) {
 			return false

@@ -82,12 +82,19 @@ func define(key, fragment string, files []*thing) def {
 		Kind:        kindOf(fragment),
 		Type:        last(f, "Service", "Type"),
 		PIDFile:     last(f, "Service", "PIDFile"),
+		Reloads:     reloads(f),
 		RemainAfter: yes(last(f, "Service", "RemainAfterExit")),
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
 		Conditions:  conditions(f),
 		Conflicts:   conflicts(f),
 	}}
+}
+
+// reloads reports whether the files say how the unit is reloaded (systemd.service(5);
+// systemd.unit(5), PropagatesReloadTo=).
+func reloads(f unit.File) bool {
+	return last(f, "Service", "ExecReload") != "" || last(f, "Service", "Type") == "notify-reload" || last(f, "Unit", "PropagatesReloadTo") != ""
 }
 
 // conditions are the lines that must be met for a start. An empty one of any

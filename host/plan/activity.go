@@ -42,9 +42,13 @@ func queued(in Input, d *Decision) bool {
 		reason, verb = report.Stopping, "stopping"
 	case unit.TryRestartJob, unit.RestartJob:
 		verb = "restarting"
+	case unit.ReloadJob:
+		reason = report.Refreshing
 	}
 	if j.ID == t.Job.ID || j.ID == t.ended { // a look may be behind the word of its end
-		from = t.Job.At
+		if from = t.Job.At; !t.stale.IsZero() && j.Type != unit.StartJob && j.Type != unit.StopJob {
+			reason, from = report.Refreshing, t.stale // a refresh has a budget of its own
+		}
 	} else {
 		reason = report.Busy
 		verb = "somebody's job is in the queue, " + verb
@@ -78,6 +82,10 @@ func running(in Input, d *Decision) {
 
 // up judges a unit that runs and shall run.
 func up(in Input, d *Decision) {
+	if restartOwed(in) {
+		restartOnce(in, d)
+		return
+	}
 	if refresh(in, d) {
 		return
 	}
@@ -96,26 +104,6 @@ func settle(in Input, d *Decision) {
 		return
 	}
 	d.converge()
-}
-
-// refresh restarts a run that has not taken in its definition.
-func refresh(in Input, d *Decision) bool {
-	if !pending(in) || !restarts(in.Status.ID) {
-		return false
-	}
-	if in.Disk.Text.RefuseStop || in.Disk.Text.RefuseStart {
-		d.warn("%s runs an older definition and cannot be restarted by hand (RefuseManualStart= or RefuseManualStop=)", in.Status.ID)
-		return false
-	}
-	if !in.Track.free(in.Clock.Wall) {
-		d.fail(report.JobEnded, "it runs its old definition: the restart ended as %q, tried again at %s",
-			in.Track.Last, in.Track.NotBefore.Format("15:04:05"))
-		d.by(in.Track.NotBefore)
-		return true
-	}
-	d.job(Restart, in, "it runs an older definition")
-	d.wait(report.Starting, "restarting with its new definition")
-	return true
 }
 
 // activating judges a unit that is on its way up with no job in the queue.
@@ -178,7 +166,7 @@ func coming(in Input, d *Decision, r report.Reason) {
 func down(in Input, d *Decision) {
 	t, now := in.Track, in.Clock.Wall
 	switch {
-	case oneshotDone(in):
+	case oneshotDone(in) && !restartOwed(in):
 		oneshot(in, d)
 		return
 	case in.Rival != "":
@@ -190,8 +178,8 @@ func down(in Input, d *Decision) {
 		d.refuse(report.ManualOnly, "%s refuses to be started by hand (RefuseManualStart=)", in.Status.ID)
 		return
 	case t.free(now):
-		if in.Status.Active == unit.FailedState && in.Memory.Taken.Digest != "" && in.Memory.Taken.Digest != in.Disk.Loaded {
-			d.Steps = append(d.Steps, Step{Action: ResetFailed, Unit: in.Status.Asked, Reason: "it failed with an older definition"})
+		if in.Status.Active == unit.FailedState && older(in) {
+			d.Steps = append(d.Steps, Step{Action: ResetFailed, Unit: in.Status.Asked, Reason: whyReset(in)})
 		}
 		d.job(Start, in, whyStart(in))
 		d.wait(report.Starting, "starting")
@@ -204,6 +192,13 @@ func down(in Input, d *Decision) {
 	d.by(t.NotBefore)
 }
 
+func whyReset(in Input) string {
+	if in.Memory.Taken.Digest != in.Disk.Loaded {
+		return "it failed with an older definition"
+	}
+	return "it failed before its triggers changed"
+}
+
 func whyStart(in Input) string {
 	switch {
 	case in.Track.Tries > 0:
@@ -211,7 +206,7 @@ func whyStart(in Input) string {
 	case in.Track.UndoneHow != "" && in.Clock.Wall.Sub(in.Track.Begun) < time.Second:
 		return in.Track.UndoneHow + "; ensure: running"
 	}
-	return fmt.Sprintf("it is %s; ensure: running", in.Status.Active)
+	return fmt.Sprintf("it is %s; ensure: %s", in.Status.Active, in.Service.Ensure)
 }
 
 // whyDown states why a unit that was tried is down.
@@ -266,7 +261,9 @@ func stopped(in Input, d *Decision) {
 	switch {
 	case st.Active.Down() && st.Job.ID == 0:
 		for _, by := range st.Trouble.Triggers {
-			d.warn("%s may start it again", by)
+			if !in.masked() {
+				d.warn("%s may start it again", by)
+			}
 		}
 		settle(in, d)
 	case st.Active == unit.Deactivating:
@@ -281,7 +278,7 @@ func stopped(in Input, d *Decision) {
 		}
 		d.by(in.Track.NotBefore)
 	default:
-		d.job(Stop, in, fmt.Sprintf("it is %s; ensure: stopped", st.Active))
+		d.job(Stop, in, whyStop(in))
 		d.wait(report.Stopping, "stopping")
 	}
 }

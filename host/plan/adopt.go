@@ -18,7 +18,7 @@ func Adopt(in Input) (Memory, []Want, bool) {
 		return m, nil, false
 	}
 	var fresh []Want
-	for _, w := range in.Disk.Wants {
+	for _, w := range in.wants() {
 		if _, touched := m.Found[w.Path]; !touched && in.Disk.At[w.Path] == w.Entry {
 			fresh = append(fresh, w)
 		}
@@ -29,7 +29,7 @@ func Adopt(in Input) (Memory, []Want, bool) {
 			m.Found[w.Path], m.Wrote[w.Path] = w.Entry, w.Entry
 		}
 	}
-	acts := in.Service.Ensure != shape.Unmanaged && m.Activity == ""
+	acts := ensure(in) != shape.Unmanaged && m.Activity == ""
 	if acts {
 		m.Activity = Rest(in.Status)
 	}

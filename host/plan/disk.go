@@ -17,7 +17,7 @@ import (
 func diskSteps(in Input, d *Decision) {
 	wanted := make(map[string]bool, len(in.Disk.Wants))
 	var puts, takes []Step
-	for _, w := range in.Disk.Wants {
+	for _, w := range in.wants() {
 		wanted[w.Path] = true
 		if in.Disk.At[w.Path] == w.Entry {
 			continue
@@ -26,11 +26,7 @@ func diskSteps(in Input, d *Decision) {
 			Reason: whyPut(in, w)})
 	}
 	takes = append(takes, giveBack(in, wanted, "it is no longer declared")...)
-	if e := in.Service.Enabled; e != nil && !*e {
-		for _, p := range in.Disk.OwnLinks {
-			takes = append(takes, Step{Action: Unlink, Path: p, Want: Entry{Kind: Absent}, Reason: "enabled: false"})
-		}
-	}
+	takes = append(append(takes, in.disables()...), in.unmasks(wanted)...)
 	slices.SortStableFunc(takes, func(a, b Step) int { return strings.Compare(a.Path, b.Path) })
 	takes = slices.CompactFunc(takes, func(a, b Step) bool { return a.Path == b.Path })
 	d.Steps = append(append(d.Steps, takes...), puts...)
@@ -40,13 +36,12 @@ func diskSteps(in Input, d *Decision) {
 // back to what stood there before stead.
 func giveBack(in Input, wanted map[string]bool, reason string) []Step {
 	var steps []Step
-	disabled := in.Service != nil && in.Service.Enabled != nil && !*in.Service.Enabled
 	for _, p := range slices.Sorted(maps.Keys(in.Memory.Found)) {
-		found, now := in.Memory.Found[p], in.Disk.At[p]
+		found, now := in.found(p), in.Disk.At[p]
 		if wanted[p] || now == found {
 			continue
 		}
-		if disabled && found.Kind == Link && in.Memory.Wrote[p].Kind == Absent {
+		if in.off() != "" && in.away(p) {
 			continue // a link that stood there before, and that enabled: false keeps away
 		}
 		s := Step{Action: put(found), Path: p, Want: found, Reason: reason}
@@ -54,14 +49,19 @@ func giveBack(in Input, wanted map[string]bool, reason string) []Step {
 			if now.Kind == Absent || now.Kind == "" {
 				continue
 			}
-			s.Action = Remove
-			if now.Kind == Link {
-				s.Action = Unlink
-			}
+			s.Action = take(now)
 		}
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// take is how e is taken away.
+func take(e Entry) Action {
+	if e.Kind == Link {
+		return Unlink
+	}
+	return Remove
 }
 
 func put(e Entry) Action {
@@ -114,6 +114,8 @@ func NeedsReload(in Input) string {
 		return "the manager takes it for masked still"
 	case st.Load == unit.Masked:
 		return ""
+	case k.Mask != "" && st.Load != "":
+		return "the manager does not take it for masked yet"
 	case k.Fragment != st.Fragment && !samePlace(k.Fragment, st.Fragment):
 		if k.Fragment == "" {
 			return "its unit file is gone"
@@ -157,9 +159,15 @@ func restarts(n unit.Name) bool {
 	return true
 }
 
+// ensure is in which of three ways the unit is kept: running, stopped, or not.
 func ensure(in Input) shape.Ensure {
-	if in.Service == nil {
+	switch {
+	case in.Service == nil:
 		return shape.Unmanaged
+	case in.masked():
+		return shape.Stopped
+	case in.Service.Ensure == shape.Restarted:
+		return shape.Running
 	}
 	return in.Service.Ensure
 }

@@ -17,6 +17,7 @@ type Memory struct {
 	UID        string           `json:"uid"`
 	Generation uint64           `json:"generation"`
 	OnWithdraw shape.OnWithdraw `json:"on_withdraw,omitempty"`
+	OnChange   shape.OnChange   `json:"on_change,omitempty"`
 	Withdrawn  bool             `json:"withdrawn,omitempty"` // being given back; the record goes when that is done
 
 	// Found is what stood at each path that stead ever touched, at first touch.
@@ -34,6 +35,12 @@ type Memory struct {
 	Loaded  Loaded  `json:"loaded,omitzero"`
 	Taken   Taken   `json:"taken,omitzero"`
 	Oneshot Oneshot `json:"oneshot,omitzero"`
+	// Triggers is what was seen and taken in of each declared trigger, by path.
+	Triggers map[string]Trigger `json:"triggers,omitempty"`
+	// Refresh is the reload that was asked for last, recorded before it.
+	Refresh Refresh `json:"refresh,omitzero"`
+	// Restarted is the restart that a generation asked for, recorded before it.
+	Restarted Restarted `json:"restarted,omitzero"`
 }
 
 // Loaded is the definition that the manager was last seen to have loaded.
@@ -47,6 +54,33 @@ type Loaded struct {
 type Taken struct {
 	Digest     string `json:"digest"`
 	Invocation string `json:"invocation"`
+}
+
+// Trigger is what was last seen at a trigger, and what a run has taken in of it.
+type Trigger struct {
+	Digest string        `json:"digest"`          // that was seen last
+	Boot   string        `json:"boot"`            // in which that was first seen
+	At     time.Duration `json:"at"`              // CLOCK_MONOTONIC: it was first seen by then
+	Taken  string        `json:"taken,omitempty"` // digest that the run has taken in; "" when no run was seen
+	Run    string        `json:"run,omitempty"`   // invocation of that run
+}
+
+// Refresh is a reload that takes a change in without a new run, and what there was
+// to take in when it was asked for.
+type Refresh struct {
+	Invocation string            `json:"invocation"`
+	Boot       string            `json:"boot"`
+	At         time.Duration     `json:"at"` // CLOCK_MONOTONIC
+	Digest     string            `json:"digest"`
+	Triggers   map[string]string `json:"triggers,omitempty"`
+}
+
+// Restarted is the restart of a generation that is declared restarted.
+type Restarted struct {
+	UID        string `json:"uid"` // of the declaration
+	Generation uint64 `json:"generation"`
+	Old        string `json:"old,omitempty"` // invocation before it; "" for none that was known
+	Done       bool   `json:"done,omitempty"`
 }
 
 // Oneshot is how the last run of a oneshot unit that does not remain after

@@ -49,6 +49,15 @@ type Disk struct {
 	// Mask is the path of the mask (a link to /dev/null, or an empty file) that
 	// holds the unit, "" when it is not masked.
 	Mask string
+	// Place is where a mask of the unit is put, or taken away: where its content
+	// would be. "" when nothing is declared of masks.
+	Place string
+	// Masks are those of the unit that can be taken away, of a unit that is masked
+	// or of which something is declared of masks: in the configuration folder, and
+	// in its counterpart until the next boot.
+	Masks []string
+	// Triggers is what stands at the paths that are declared as triggers, by path.
+	Triggers map[string]Cited
 	// Text is what the unit's files say, as they are on disk, the wanted ones in
 	// place of what stands there.
 	Text Text
@@ -62,6 +71,7 @@ type Text struct {
 	Kind          TextKind
 	Type          string // Type= of [Service]; "" when unset
 	PIDFile       string
+	Reloads       bool     // it says how the unit is reloaded
 	RemainAfter   bool     // RemainAfterExit=
 	HasInstall    bool     // its [Install] section asks for at least one link, or names Also=
 	RefuseStart   bool     // RefuseManualStart=
@@ -71,6 +81,18 @@ type Text struct {
 	InstallErrors []string // what is wrong with its [Install] section
 	InstallFailed bool     // enabling it by systemd's own means would end in an error
 }
+
+// Cited is what stands at a trigger, links followed. A file is known by its
+// bytes, a folder by the names and bytes of the files in it.
+type Cited struct {
+	Digest  string // Missing when nothing is there, "" when that is not known
+	Real    string // the path without links, where it is another one
+	Folder  bool
+	Trouble string // why changes of it may go unseen; "" when none do
+}
+
+// Missing is the digest of a trigger where nothing is.
+const Missing = "missing"
 
 // TextKind says what made the unit's fragment.
 type TextKind string

@@ -38,6 +38,10 @@ const (
 	Start       Action = "start"
 	Stop        Action = "stop"
 	Restart     Action = "restart" // only if it runs: a try-restart job
+	ReloadUnit  Action = "reload-unit"
+	// ReloadOrRestart reloads a unit that can be reloaded, and else restarts it; it
+	// starts nothing.
+	ReloadOrRestart Action = "reload-or-restart"
 )
 
 // Step is one action and why it is taken.
@@ -70,6 +74,10 @@ func (s Step) Job() (unit.JobRequest, bool) {
 		return unit.JobRequest{Name: s.Unit, Type: unit.StopJob}, true
 	case Restart:
 		return unit.JobRequest{Name: s.Unit, Type: unit.TryRestartJob}, true
+	case ReloadUnit:
+		return unit.JobRequest{Name: s.Unit, Type: unit.ReloadJob}, true
+	case ReloadOrRestart:
+		return unit.JobRequest{Name: s.Unit, Type: unit.ReloadOrTryRestartJob}, true
 	}
 	return unit.JobRequest{}, false
 }
@@ -83,9 +91,10 @@ type Input struct {
 	Memory     Memory
 	Track      Track
 	Clock      Clock
-	Owner      Owner  // who has the unit, when it is another declaration
-	Rival      string // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
-	Owes       string // why the manager owes the unit a reload from an earlier act; "" when it does not
+	Owner      Owner         // who has the unit, when it is another declaration
+	Rival      string        // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
+	Reloaded   time.Duration // when the unit last reloaded with success, CLOCK_MONOTONIC, where that is Unsure; 0 when it is not known
+	Owes       string        // why the manager owes the unit a reload from an earlier act; "" when it does not
 }
 
 // Owner is another declaration, and the unit in which two meet.
@@ -130,7 +139,7 @@ func Decide(in Input) Decision {
 		withdraw(in, d)
 		return *d
 	}
-	if refuse(in, d) {
+	if refuse(in, d) || stopsFirst(in, d) {
 		return *d
 	}
 	diskSteps(in, d)
@@ -159,6 +168,7 @@ func Decide(in Input) Decision {
 	activity(in, d)
 	d.links(in)
 	d.shadowed(in)
+	d.noted(in)
 	if in.Track.Fought > 0 && d.Outcome != report.Failed && d.Outcome != report.Refused {
 		d.contested(in)
 	}
@@ -236,9 +246,14 @@ func refuse(in Input, d *Decision) bool {
 		d.refuse(report.Protected, "its [Install] section asks for %s, which reaches a protected unit: %s", path, why)
 		return true
 	}
-	if in.Disk.Mask != "" && !in.truncated() {
+	if in.Disk.Mask != "" && !in.masked() && !in.lifted() && !in.truncated() {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
-		d.Hint = "rm " + in.Disk.Mask
+		d.Hint = in.unmaskHint()
+		return true
+	}
+	if alias := st.ID != st.Asked && st.ID != ""; alias && in.masked() && !isMask(in.Disk.At[in.Disk.Place]) {
+		d.refuse(report.IsAlias, "%s is an alias of %s: mask it under that name", s.Unit, st.ID)
+		d.Hint = "unit: " + string(st.ID)
 		return true
 	}
 	if p := in.Disk.Own(in); p.Kind == Link && s.Content != nil && st.ID != st.Asked && st.ID != "" {
@@ -290,6 +305,9 @@ func (k Disk) Own(in Input) Entry {
 // unloadable states what systemd says of a definition that it cannot use.
 func unloadable(in Input, d *Decision) bool {
 	st, s := in.Status, in.Service
+	if in.masked() {
+		return maskFails(in, d)
+	}
 	if s.Unit.IsTemplate() {
 		if in.Disk.Fragment == "" {
 			d.fail(report.Missing, "no template %s on this node", s.Unit)

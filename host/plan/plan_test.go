@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 		}), report.Converged, "", nil},
 		{"the run is older than its loaded definition", scene(func(in *Input) {
 			in.Disk.Loaded, in.Memory.Loaded.Digest = "L2", "L2"
-		}), report.Waiting, report.Starting, []string{"restart web.service"}},
+		}), report.Waiting, report.Refreshing, []string{"restart web.service"}},
 		{"a timer is not restarted for a new definition", scene(func(in *Input) {
 			in.Disk.Loaded, in.Memory.Loaded.Digest, in.Status.ID = "L2", "L2", "web.timer"
 		}), report.Converged, "", nil},

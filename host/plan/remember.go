@@ -4,13 +4,16 @@ import (
 	"maps"
 	"strconv"
 
+	"stead/host/shape"
 	"stead/host/unit"
 )
 
-func (in Input) key() string { return strconv.FormatUint(in.Generation, 10) + " " + in.Disk.Loaded }
+func (in Input) key() string {
+	return strconv.FormatUint(in.Generation, 10) + " " + in.Disk.Loaded + seenTriggers(in.Disk)
+}
 
-// stale marks a run whose definition is older than the files at first sight.
-const stale = "stale"
+// unknown marks a run that began among bytes that are not known.
+const unknown = "stale"
 
 // Remember brings the memory up to date with a look at which no reload was owed:
 // which definition the manager has loaded, which of them the run has taken in,
@@ -20,15 +23,26 @@ const stale = "stale"
 // Equal bytes count as taken in at first sight. A run that began after its
 // definition was loaded has taken it in, whoever started it.
 func Remember(in Input) (Memory, bool) {
-	m, st := in.Memory, in.Status
+	m, st, was := in.Memory, in.Status, in.Memory
+	var news bool
+	if m.Triggers, news = triggers(in); !news {
+		m.Triggers = was.Triggers
+	}
+	if in.reloaded() {
+		m.Taken = Taken{Digest: m.Refresh.Digest, Invocation: st.Invocation}
+	}
+	if r := &m.Restarted; r.Generation != 0 && !r.Done && in.Service != nil && !restartOwed(in) {
+		r.Done = true
+	}
+	in.Memory = m
 	if in.Disk.Loaded == "" || NeedsReload(in) != "" {
 		if m.Taken.Invocation == "" && st.Active.Up() && st.Invocation != "" {
-			m.Taken = Taken{Digest: stale, Invocation: st.Invocation}
+			m.Taken = Taken{Digest: unknown, Invocation: st.Invocation}
 		}
 		if in.Disk.Loaded != "" && m.Loaded.Digest != "" && in.Disk.Loaded != m.Loaded.Digest {
 			m.Loaded.Boot = "" // these bytes may be loaded by now: from when on ours are again, the reload tells
 		}
-		return m, m.Taken != in.Memory.Taken || m.Loaded != in.Memory.Loaded
+		return m, news || m.differs(was)
 	}
 	if st.Active.Up() && st.Invocation != "" {
 		m.Taken = Taken{Digest: taken(in), Invocation: st.Invocation}
@@ -38,14 +52,23 @@ func Remember(in Input) (Memory, bool) {
 	}
 	if ranNow(in) {
 		m.Oneshot = Oneshot{Digest: in.Disk.Loaded, Boot: in.Clock.Boot, Result: unit.JobDone}
+		if m.Restarted.Generation == in.Generation && m.Restarted.UID == m.UID {
+			m.Restarted.Done = true
+		}
 	}
-	return m, m.Taken != in.Memory.Taken || m.Loaded != in.Memory.Loaded || m.Oneshot != in.Memory.Oneshot
+	return m, news || m.differs(was)
+}
+
+func (m Memory) differs(o Memory) bool {
+	return m.Taken != o.Taken || m.Loaded != o.Loaded || m.Oneshot != o.Oneshot || m.Restarted != o.Restarted
 }
 
 // taken is the digest of the definition that the present run has taken in.
 func taken(in Input) string {
 	m, st := in.Memory, in.Status
 	switch {
+	case onChange(in) == shape.IgnoreChange:
+		return in.Disk.Loaded
 	case m.Loaded.Digest == in.Disk.Loaded && m.Loaded.Boot == in.Clock.Boot && st.Started >= m.Loaded.At:
 		return in.Disk.Loaded // also of a run that a torn look gave the start of the one before
 	case m.Taken.Invocation == st.Invocation && m.Taken.Digest != "":
@@ -53,17 +76,11 @@ func taken(in Input) string {
 	case m.Taken.Invocation == "":
 		return in.Disk.Loaded
 	case m.Loaded.Boot == "" && m.Loaded.Digest != "":
-		return stale // it began among bytes that are not known
+		return unknown // it began among bytes that are not known
 	case m.Loaded.Boot != in.Clock.Boot:
 		return in.Disk.Loaded // a boot reads everything anew
 	}
 	return m.Taken.Digest
-}
-
-// pending reports whether the run has not taken in the loaded definition.
-func pending(in Input) bool {
-	return in.Status.Active.Up() && in.Disk.Loaded != "" && in.Status.Invocation != "" &&
-		in.Memory.Taken.Invocation == in.Status.Invocation && in.Memory.Taken.Digest != in.Disk.Loaded
 }
 
 // transientRun tells a oneshot that does not remain after its exit: it is
@@ -91,7 +108,7 @@ func oneshotDone(in Input) bool {
 func Forget(in Input) (Memory, bool) {
 	m := in.Memory
 	wanted := make(map[string]bool, len(in.Disk.Wants))
-	for _, w := range in.Disk.Wants {
+	for _, w := range in.wants() {
 		wanted[w.Path] = true
 	}
 	var gone []string

@@ -10,10 +10,11 @@ import (
 // is what most looks at most units come to, so it compares field by field; what
 // could not be looked at is never the same.
 func (k Disk) Equal(o Disk) bool {
-	return k.Loaded == o.Loaded && k.Fragment == o.Fragment && k.Mask == o.Mask &&
+	return k.Loaded == o.Loaded && k.Fragment == o.Fragment && k.Mask == o.Mask && k.Place == o.Place &&
 		len(k.Errs) == 0 && len(o.Errs) == 0 &&
 		slices.EqualFunc(k.Wants, o.Wants, Want.equal) && maps.Equal(k.At, o.At) && maps.Equal(k.Shadowed, o.Shadowed) &&
-		slices.Equal(k.OwnLinks, o.OwnLinks) && slices.Equal(k.Vendor, o.Vendor) && slices.Equal(k.DropIns, o.DropIns) &&
+		slices.Equal(k.OwnLinks, o.OwnLinks) && slices.Equal(k.Vendor, o.Vendor) && slices.Equal(k.DropIns, o.DropIns) && slices.Equal(k.Masks, o.Masks) &&
+		maps.Equal(k.Triggers, o.Triggers) &&
 		k.Text.equal(o.Text)
 }
 
@@ -22,7 +23,7 @@ func (w Want) equal(o Want) bool {
 }
 
 func (t Text) equal(o Text) bool {
-	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.RemainAfter == o.RemainAfter &&
+	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.Reloads == o.Reloads && t.RemainAfter == o.RemainAfter &&
 		t.HasInstall == o.HasInstall && t.RefuseStart == o.RefuseStart && t.RefuseStop == o.RefuseStop &&
 		t.InstallFailed == o.InstallFailed &&
 		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)

@@ -54,6 +54,9 @@ type Track struct {
 	ending      string           // how its last run that went wrong ended
 	unmet       []unit.Condition // what skipped its last start; systemd forgets it with a reload
 
+	reloaded bool      // a reload of ours has succeeded, and that was not remembered yet
+	stale    time.Time // since when the run has a change to take in; zero when it has none
+
 	ReloadedFor string // the Definition that was on disk at the last reload
 }
 
@@ -110,7 +113,8 @@ func delay(n int) time.Duration {
 
 // Queued notes a job that was put in the manager's queue.
 func (t Track) Queued(j Job) Track {
-	t.Job, t.Last, t.unmet = j, "", nil
+	t.Job, t.Last, t.unmet, t.reloaded = j, "", nil, false
+	t.Settled = false // what comes of it is our own doing
 	t.Tries++
 	return t
 }
@@ -145,6 +149,7 @@ func (t Track) Unblocked() Track {
 func (t Track) Ended(e unit.JobEnd, now time.Time) Track {
 	if e.ID == t.Job.ID && e.ID != 0 {
 		t.Last, t.Job.ID, t.ended = e.Result, 0, e.ID
+		t.reloaded = reloads(t.Job.Type) && e.Result == unit.JobDone
 		return t
 	}
 	t.foreign = now
@@ -155,6 +160,7 @@ func (t Track) Ended(e unit.JobEnd, now time.Time) Track {
 // Decide.
 func (t Track) See(in Input) Track {
 	now := in.Clock.Wall
+	t = t.takeUp(in)
 	t = t.restart(in)
 	if t.Job.ID != 0 && in.Status.Job.ID != t.Job.ID {
 		t.Job.ID, t.Last = 0, "" // it is gone, and how it ended was lost with a reload
@@ -174,6 +180,12 @@ func (t Track) See(in Input) Track {
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)
 	}
+	switch {
+	case !pending(in) && t.Job.ID == 0:
+		t.stale = time.Time{}
+	case t.stale.IsZero() && pending(in):
+		t.stale = now
+	}
 	t = t.count(in.Status, now)
 	t = t.drift(in)
 	t = t.judge(in)
@@ -192,13 +204,14 @@ func (t Track) restart(in Input) Track {
 	}
 	fresh := Track{key: key, seen: t.seen, at: t.at, Begun: in.Clock.Wall, Job: t.Job, Undone: t.Undone,
 		UndoneHow: t.UndoneHow, Fought: t.Fought, restarts: t.restarts, restartsSet: t.restartsSet,
+		reloaded:    t.reloaded,
 		ReloadedFor: t.ReloadedFor, Settled: t.Settled, put: t.put, other: t.other, otherSince: t.otherSince}
 	if t.Fought > 0 {
 		fresh.NotBefore = t.NotBefore
 	}
 	if t.generation() != fresh.generation() {
 		fresh.Settled = false
-	} else if t.blocked > 0 {
+	} else if fresh.stale = t.stale; t.blocked > 0 {
 		fresh.blocked, fresh.blockedBy, fresh.NotBefore = t.blocked, t.blockedBy, t.NotBefore
 	}
 	return fresh
@@ -326,9 +339,14 @@ func (t Track) undone(how string, now time.Time) Track {
 
 // fileDrift says how a file or link of ours was changed from outside.
 func fileDrift(in Input) string {
-	for _, w := range in.Disk.Wants {
+	for _, w := range in.wants() {
 		if wrote, ok := in.Memory.Wrote[w.Path]; ok && wrote == w.Entry && in.Disk.At[w.Path] != w.Entry {
 			return w.Path + " changed from outside"
+		}
+	}
+	for _, s := range in.unmasks(nil) {
+		if wrote, ok := in.Memory.Wrote[s.Path]; ok && wrote.Kind == Absent {
+			return "masked from outside by " + s.Path
 		}
 	}
 	return ""
@@ -351,8 +369,8 @@ func (t Track) judge(in Input) Track {
 	default:
 		failed = st.Active == unit.FailedState
 	}
-	if !failed && in.Service != nil && st.Active.Up() && pending(in) && t.Last != "" {
-		failed = true // a restart of ours that restarted nothing
+	if !failed && in.Service != nil && st.Active.Up() && !t.reloaded && t.Last != "" && (pending(in) || restartOwed(in)) {
+		failed = true // a restart of ours that restarted nothing, a reload that failed
 	}
 	if failed {
 		t.judged = t.Tries
@@ -373,6 +391,22 @@ func (t Track) Judged(right bool, now time.Time) Track {
 	case t.Begun.IsZero():
 		t.Begun = now
 	}
+	return t
+}
+
+// takeUp takes over, at a first look, the reload in the queue that a host before
+// this one has asked for.
+func (t Track) takeUp(in Input) Track {
+	r, j := in.Memory.Refresh, in.Status.Job
+	if t.key == "" && j.Type == unit.ReloadJob && r.Invocation != "" && r.Invocation == in.Status.Invocation && r.Boot == in.Clock.Boot && pending(in) {
+		t.Job = Job{ID: j.ID, Type: j.Type, Digest: r.Digest, At: in.Clock.Wall}
+	}
+	return t
+}
+
+// Remembered notes that what came of a reload is in the memory.
+func (t Track) Remembered() Track {
+	t.reloaded = false
 	return t
 }
 

@@ -60,8 +60,12 @@ func rerun(in Input, d *Decision) bool {
 		return true
 	}
 	switch {
-	case st.Active.Up() && pending(in) && restarts(st.ID):
-		d.job(Restart, in, "withdrawn; it ran before with the old definition")
+	case st.Active.Up() && pending(in):
+		act, can := refreshes(in)
+		if !can {
+			return true
+		}
+		d.job(act, in, "withdrawn; it ran before with the old definition")
 	case st.Active.Down():
 		d.job(Start, in, "withdrawn; it was running before")
 	default:

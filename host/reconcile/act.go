@@ -31,6 +31,9 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 			if m.mem.Activity == "" {
 				m.mem.Activity, m.unsaved = plan.Rest(m.status), true
 			}
+			if mem, changed := plan.Intend(m.input(l.o.Clock()), s); changed {
+				m.mem, m.unsaved = mem, true
+			}
 			jobs, whose = append(jobs, j), append(whose, work{m: m, step: s})
 		}
 	}

@@ -135,6 +135,11 @@ func (g *imagined) ResetFailed(_ context.Context, names []unit.Name) []error {
 	return make([]error, len(names))
 }
 
+// Reloads implements manager.
+func (g *imagined) Reloads(ctx context.Context, names []unit.Name) ([]time.Duration, error) {
+	return g.real.Manager.Reloads(ctx, names)
+}
+
 // made are all changes, by path.
 func (g *imagined) made() []plan.Change {
 	all := make([]plan.Change, 0, len(g.at))

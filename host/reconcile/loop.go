@@ -41,6 +41,9 @@ type manager interface {
 	Enqueue(ctx context.Context, jobs []unit.JobRequest) []unit.Queued
 	Reload(ctx context.Context) (time.Duration, error)
 	ResetFailed(ctx context.Context, names []unit.Name) []error
+	// Reloads says when the last reload of each that has succeeded began, by
+	// CLOCK_MONOTONIC; 0 where that is not known.
+	Reloads(ctx context.Context, names []unit.Name) ([]time.Duration, error)
 }
 
 // disk is where unit files and links stand.
@@ -152,6 +155,7 @@ type Loop struct {
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side
+	cited    citations
 	aside    map[string]aside            // by name
 	heard    func(*managed, report.Step) // is told of every step; nil for nobody
 	declare  chan Set

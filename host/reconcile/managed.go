@@ -23,10 +23,12 @@ type managed struct {
 
 	status  unit.Status
 	disk    plan.Disk
+	citing  map[string]plan.Cited // triggers that are watched
 	plan    plan.Decision
-	decided *Declared // for which plan was made
-	same    bool      // the last look found what the one before found, and it was calm
-	trials  []error   // what the disk or the manager answered to the last acts
+	decided *Declared     // for which plan was made
+	reload  time.Duration // when the unit last reloaded, where that had to be asked for
+	same    bool          // the last look found what the one before found, and it was calm
+	trials  []error       // what the disk or the manager answered to the last acts
 
 	dirty   bool
 	barred  bool      // an obstacle is what was last reported of it
@@ -47,7 +49,7 @@ type managed struct {
 
 func (m *managed) input(c plan.Clock) plan.Input {
 	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner, Rival: string(m.rival),
-		Owes: m.owes}
+		Owes: m.owes, Reloaded: m.reload}
 	if m.decl != nil {
 		in.Service, in.Generation = m.decl.Service, m.decl.Generation
 	}
@@ -74,8 +76,8 @@ func (l *Loop) accept(set Set) {
 		}
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
 		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
-			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.Withdrawn {
-			m.mem.Name, m.mem.UID, m.mem.Generation = d.Service.Name, d.UID, d.Generation
+			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.OnChange != d.Service.OnChange || m.mem.Withdrawn {
+			m.mem.Name, m.mem.UID, m.mem.Generation, m.mem.OnChange = d.Service.Name, d.UID, d.Generation, d.Service.OnChange
 			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
 		}
 		if news {
@@ -182,6 +184,7 @@ func (l *Loop) paths() {
 				m.dirty = true
 			}
 		}
+		l.cited.changed(p)
 		l.dropInPath(p)
 	}
 }
@@ -206,6 +209,9 @@ func (l *Loop) index(m *managed, oldID unit.Name) {
 		if p != "" && l.owners[p] != m {
 			l.owners[p], l.watched = m, true
 		}
+	}
+	if cites(m.disk, m.citing) {
+		m.citing, l.watched = m.disk.Triggers, true
 	}
 	own(m.disk.Fragment)
 	for _, p := range m.disk.DropIns {
@@ -261,6 +267,7 @@ func (l *Loop) watch() {
 			dirs[filepath.Join(l.o.ConfigDir, d)] = true
 		}
 	}
+	l.cited = l.citations(dirs)
 	list := make([]string, 0, len(dirs))
 	for d := range dirs {
 		list = append(list, d)

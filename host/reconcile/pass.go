@@ -104,11 +104,41 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 			m.track = m.track.Reloaded(m.disk)
 		}
 		m.track = m.track.See(m.input(c))
+	}
+	l.unsure(ctx, batch, c)
+	for _, m := range batch {
+		if m.same {
+			continue
+		}
 		if mem, changed := plan.Remember(m.input(c)); changed {
 			m.mem, m.unsaved = mem, true
 		}
+		m.track = m.track.Remembered()
 	}
 	return true
+}
+
+// unsure asks when units last reloaded of which nobody knows whether they did what
+// they were asked to. Without an answer they are asked to again.
+func (l *Loop) unsure(ctx context.Context, batch []*managed, c plan.Clock) {
+	var some []*managed
+	var names []unit.Name
+	for _, m := range batch {
+		if m.reload = 0; !m.same && plan.Unsure(m.input(c)) {
+			some, names = append(some, m), append(names, m.status.ID)
+		}
+	}
+	if len(some) == 0 {
+		return
+	}
+	last, err := l.o.Manager.Reloads(ctx, names)
+	if err != nil {
+		l.o.Logger.Debug("last reloads", "scope", l.o.Scope, "error", err)
+		return
+	}
+	for i, m := range some {
+		m.reload = last[i]
+	}
 }
 
 // drainJobs takes in what happened up to the look, so that a job that ended

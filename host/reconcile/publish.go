@@ -23,7 +23,7 @@ func (l *Loop) report(m *managed) {
 	}
 	if old := m.rep; old != nil {
 		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
-			slices.Contains([]report.Reason{report.Starting, report.Settling, report.Busy}, r.Reason) {
+			slices.Contains([]report.Reason{report.Starting, report.Refreshing, report.Settling, report.Busy}, r.Reason) {
 			r.Outcome, r.Reason, r.Text, r.Hint = old.Outcome, old.Reason, old.Text, old.Hint
 		}
 		if old.Outcome == r.Outcome && old.Reason == r.Reason {
@@ -51,7 +51,7 @@ func (l *Loop) report(m *managed) {
 // say chooses how loud an outcome is logged: what passes by itself within
 // moments is for debugging.
 func (l *Loop) say(r *report.Report) func(string, ...any) {
-	if r.Outcome == report.Waiting && (r.Reason == report.Settling || r.Reason == report.Starting || r.Reason == report.Stopping) {
+	if r.Outcome == report.Waiting && slices.Contains([]report.Reason{report.Settling, report.Starting, report.Stopping, report.Refreshing}, r.Reason) {
 		return l.o.Logger.Debug
 	}
 	return l.o.Logger.Info
@@ -144,7 +144,7 @@ func pending(l *Loop, m *managed, now time.Time) *report.Report {
 
 // definition is the file to verify when a file of the unit's was written.
 func (m *managed) definition() (string, bool) {
-	if m.decl == nil {
+	if m.decl == nil || m.decl.Service.IsMasked() {
 		return "", false
 	}
 	for _, w := range m.disk.Wants {

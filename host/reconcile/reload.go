@@ -145,5 +145,5 @@ func (l *Loop) reloadAt(now time.Time) time.Time {
 // harm.
 func (m *managed) forking() bool {
 	j := m.track.Job
-	return j.ID != 0 && j.Type != unit.StopJob && strings.EqualFold(m.disk.Text.Type, "forking") && m.disk.Text.PIDFile != ""
+	return j.ID != 0 && j.Type != unit.StopJob && j.Type != unit.ReloadJob && strings.EqualFold(m.disk.Text.Type, "forking") && m.disk.Text.PIDFile != ""
 }

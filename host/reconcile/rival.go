@@ -50,7 +50,7 @@ func (m *managed) against(o *managed) []unit.Name {
 
 // wanted reports whether m is declared running and may be.
 func (m *managed) wanted() bool {
-	return m.decl != nil && m.decl.Service.Ensure == shape.Running && m.owner.Name == ""
+	return m.decl != nil && (m.decl.Service.Ensure == shape.Running || m.decl.Service.Ensure == shape.Restarted) && m.owner.Name == ""
 }
 
 // stands reports whether m runs, or is about to.

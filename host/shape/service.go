@@ -76,3 +76,6 @@ type Origin struct {
 	File string
 	Line int // of the document's first line, from 1
 }
+
+// IsMasked reports whether s is declared masked.
+func (s *Service) IsMasked() bool { return s.Masked != nil && *s.Masked }

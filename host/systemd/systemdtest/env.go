@@ -45,6 +45,7 @@ type Watcher interface {
 // Observer reads.
 type Observer interface {
 	Observe(ctx context.Context, names []unit.Name) ([]unit.Status, error)
+	Reloads(ctx context.Context, names []unit.Name) ([]time.Duration, error)
 	UnitPath(ctx context.Context) ([]string, error)
 	Version(ctx context.Context) (string, error)
 }
@@ -75,4 +76,5 @@ type Env struct {
 	Other   Other
 	Dir     string // a folder of the manager's unit path
 	Spare   string // a folder that is empty at first, for files that conditions look for
+	Target  string // the one that everything is enabled for; "" is multi-user.target
 }

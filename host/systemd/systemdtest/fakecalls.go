@@ -130,7 +130,7 @@ func (f *Fake) reload() {
 	clear(f.starts)
 	clear(f.skipped)
 	for _, u := range f.units {
-		u.def = f.read(u.name)
+		u.def, u.reloaded = f.read(u.name), 0 // the manager forgets that
 	}
 	f.rename()
 	f.pin()
@@ -138,6 +138,26 @@ func (f *Fake) reload() {
 	if f.link != nil {
 		f.tellAll()
 	}
+}
+
+// Reloads is systemd.Manager's.
+func (f *Fake) Reloads(ctx context.Context, names []unit.Name) ([]time.Duration, error) {
+	_, after, err := f.enter(ctx, "Reloads")
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]time.Duration, len(names))
+	for i, n := range names {
+		if u := f.units[f.names[n]]; u != nil {
+			out[i] = u.reloaded
+		}
+	}
+	if err := after(nil); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // ResetFailed is systemd.Manager's.

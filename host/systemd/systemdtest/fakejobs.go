@@ -134,6 +134,7 @@ func (f *Fake) beginReload(j *job) {
 		return
 	}
 	f.set(u, unit.Reloading, "reload")
+	began := f.opts.Clock()
 	took, how := f.sequence(u.def.reload)
 	f.later(&u.timeout, took, func() {
 		if u.active != unit.Reloading {
@@ -142,7 +143,11 @@ func (f *Fake) beginReload(j *job) {
 		f.set(u, unit.Active, "running")
 		if how.status != 0 {
 			f.end(j, unit.JobFailed)
+			u.reloaded = 0
 		} else {
+			if len(u.def.reload) > 0 {
+				u.reloaded = began
+			}
 			f.end(j, unit.JobDone)
 		}
 	})

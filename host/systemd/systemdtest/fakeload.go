@@ -25,6 +25,7 @@ type loaded struct {
 	started, changed time.Duration
 	since            time.Time // of its active state
 	restarts         uint32
+	reloaded         time.Duration // when its last reload that succeeded began
 	result           string
 	last             exit
 	unmet            []unit.Condition

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func (k *kit) clean() {
 		}
 	}
 	for _, dir := range []string{"multi-user.target.wants", "multi-user.target.requires"} {
-		require.NoError(k.t, os.RemoveAll(filepath.Join(k.Dir, dir)))
+		require.NoError(k.t, os.RemoveAll(k.at(dir)))
 	}
 	k.reload()
 	k.Manager.ResetFailed(k.ctx, k.used)
@@ -67,10 +68,10 @@ func (k *kit) clean() {
 // write puts a file below Dir; its unit is stopped at the end.
 func (k *kit) write(name, text string) {
 	k.t.Helper()
-	path := filepath.Join(k.Dir, name)
-	require.NoError(k.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	path := k.at(name)
+	k.folder(filepath.Dir(path))
 	_ = os.Remove(path) // a mask is replaced, not written through
-	require.NoError(k.t, os.WriteFile(path, []byte(text), 0o644))
+	require.NoError(k.t, os.WriteFile(path, []byte(k.here(text)), 0o644))
 	if n, err := unit.ParseName(name); err == nil && !n.IsTemplate() {
 		k.used = append(k.used, n)
 	}
@@ -79,10 +80,31 @@ func (k *kit) write(name, text string) {
 // link puts a symbolic link below Dir.
 func (k *kit) link(target, name string) {
 	k.t.Helper()
-	path := filepath.Join(k.Dir, name)
-	require.NoError(k.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	path := k.at(name)
+	k.folder(filepath.Dir(path))
 	_ = os.Remove(path)
 	require.NoError(k.t, os.Symlink(target, path))
+}
+
+// at is a path below Dir.
+func (k *kit) at(name string) string { return filepath.Join(k.Dir, k.here(name)) }
+
+// here is a text with the target that this manager has.
+func (k *kit) here(text string) string {
+	if k.Target == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, "multi-user.target", k.Target)
+}
+
+// folder makes a folder that belongs to whom Dir belongs to.
+func (k *kit) folder(path string) {
+	k.t.Helper()
+	require.NoError(k.t, os.MkdirAll(path, 0o755))
+	if info, err := os.Stat(k.Dir); err == nil {
+		of := info.Sys().(*syscall.Stat_t)
+		require.NoError(k.t, os.Chown(path, int(of.Uid), int(of.Gid)))
+	}
 }
 
 // refer makes multi-user.target want the unit, so that it stays loaded.

@@ -11,7 +11,7 @@ import (
 )
 
 // Break is what befalls calls. The calls are "Observe", "Enqueue", "Reload",
-// "ResetFailed", "UnitPath", "Version", "Enable", "Disable", and those of a
+// "ResetFailed", "Reloads", "UnitPath", "Version", "Enable", "Disable", and those of a
 // Reader: "Units", "Named", "Files", "Enablement", "Details".
 type Break struct {
 	Unit  unit.Name     // of Enqueue and ResetFailed: befalls only this unit's request; "" all

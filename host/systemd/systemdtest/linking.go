@@ -2,7 +2,6 @@ package systemdtest
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +38,6 @@ func (k *kit) disable(n unit.Name) unit.Linking {
 	slices.SortFunc(l.Removed, func(a, b string) int { return len(a) - len(b) })
 	return l
 }
-
-func (k *kit) at(name string) string { return filepath.Join(k.Dir, name) }
 
 func linksAndBack(k *kit) {
 	k.write("ct-w.service", wanted+"Alias=ct-alias.service\nAlso=ct-also.service ct-masked.service\n")
