@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"slices"
 	"sync"
 
 	"stead/host/unit"
@@ -20,10 +21,11 @@ type changes struct {
 	units     []unit.Name
 	seen      map[unit.Name]bool
 	jobs      []unit.JobEnd
+	listeners map[chan<- struct{}][]unit.Name // see Manager.Notify
 }
 
 func newChanges() *changes {
-	return &changes{wake: make(chan struct{}, 1), seen: map[unit.Name]bool{}}
+	return &changes{wake: make(chan struct{}, 1), seen: map[unit.Name]bool{}, listeners: map[chan<- struct{}][]unit.Name{}}
 }
 
 func (c *changes) drain() unit.Changes {
@@ -39,12 +41,7 @@ func (c *changes) drain() unit.Changes {
 	return out
 }
 
-func (c *changes) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *changes) signal() { hand(c.wake) }
 
 // everything asks for a look at all units.
 func (c *changes) everything() {
@@ -66,6 +63,34 @@ func (c *changes) lost() {
 func (c *changes) setAll() {
 	c.all, c.units = true, nil
 	clear(c.seen)
+	for ch := range c.listeners {
+		hand(ch)
+	}
+}
+
+// notify makes ch hear of changes of names, or no more of any.
+func (c *changes) notify(ch chan<- struct{}, names []unit.Name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.listeners, ch); len(names) > 0 {
+		c.listeners[ch] = slices.Clone(names)
+	}
+}
+
+// spread tells those that wait for n.
+func (c *changes) spread(n unit.Name) {
+	for ch, names := range c.listeners {
+		if slices.Contains(names, n) {
+			hand(ch)
+		}
+	}
+}
+
+func hand(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
 }
 
 // reload notes that a reload began or ended.
@@ -103,6 +128,7 @@ func (c *changes) ended(j unit.JobEnd) {
 }
 
 func (c *changes) add(n unit.Name) bool {
+	c.spread(n)
 	if c.reloading || c.all || c.seen[n] {
 		return false
 	}

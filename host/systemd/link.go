@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -32,6 +33,7 @@ type link struct {
 	total    time.Duration // of one batch of calls, or patience; 0 for no bound
 	onCall   func(method string)
 	flags    dbus.Flags
+	to       string        // the name that is asked; "" for the manager's
 	slots    chan struct{} // bounds the calls of all batches together; nil where window is enough
 
 	reloads  atomic.Int32 // reloads of our own in flight
@@ -147,7 +149,7 @@ func (l *link) send(ctx context.Context, c call, done chan *dbus.Call) *dbus.Cal
 	if l.onCall != nil {
 		l.onCall(c.member)
 	}
-	return l.bus.Object(busName, c.path).GoWithContext(ctx, c.iface+"."+c.member, l.flags, done, c.args...)
+	return l.bus.Object(cmp.Or(l.to, busName), c.path).GoWithContext(ctx, c.iface+"."+c.member, l.flags, done, c.args...)
 }
 
 // one is do for a single call.

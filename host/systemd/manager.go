@@ -138,5 +138,10 @@ func (m *Manager) Wake() <-chan struct{} { return m.changes.wake }
 // While a reload is going on it lists no units.
 func (m *Manager) Drain() unit.Changes { return m.changes.drain() }
 
+// Notify hands ch a token when one of names may have changed, a connection was made
+// or lost, or a reload ended; with no names, no more. It is for those who follow a
+// few units beside the one who drains. ch must have room for one token.
+func (m *Manager) Notify(ch chan<- struct{}, names ...unit.Name) { m.changes.notify(ch, names) }
+
 // using returns the connection, waiting for one for at most ConnectWait.
 func (m *Manager) using(ctx context.Context, op string) (*link, error) { return m.conn.using(ctx, op) }

@@ -17,6 +17,12 @@ var presetFolders = [...]string{
 	"/usr/local/lib/systemd/system-preset", "/usr/lib/systemd/system-preset", "/lib/systemd/system-preset",
 }
 
+// userPresetFolders are those of user managers that root reads: not the account's
+// own.
+var userPresetFolders = [...]string{
+	"/etc/systemd/user-preset", "/run/systemd/user-preset", "/usr/local/lib/systemd/user-preset", "/usr/lib/systemd/user-preset",
+}
+
 // mostPreset is what is read of one preset file.
 const mostPreset = 1 << 20
 

@@ -32,18 +32,20 @@ const (
 // ReaderOptions of a Reader. The zero value of a duration takes its default.
 type ReaderOptions struct {
 	Address     string        // path of the bus socket; "" is SystemBusAddress
+	Guard       Guard         // whose manager is asked, over its private socket and not over a bus, which takes root; nil for the system's
 	Logger      *slog.Logger  // required
 	CallTimeout time.Duration // without any answer, after which the manager counts as hung
 	ConnectWait time.Duration // how long a call waits for the bus, and for the manager to be on it
 	// Presets are the folders of preset files, the one that wins first; nil are
-	// those of the system manager.
+	// those of the manager.
 	Presets []string
 	// OnCall is told of each method call that is sent, as in Options.
 	OnCall func(method string)
 }
 
-// Reader asks the system manager over the system bus how units stand. It needs
-// no rights, changes nothing, keeps nothing but its connection, and listens to no
+// Reader asks the system manager over the system bus how units stand, or, with a
+// Guard and as root, the manager of an account. It needs no rights on the bus,
+// changes nothing, keeps nothing but its connection, and listens to no
 // signal: each answer is what the manager says at that moment.
 //
 // It needs an account that the bus can look up. The bus of systemd 250 and newer
@@ -57,6 +59,8 @@ type ReaderOptions struct {
 // as ConnectWait.
 type Reader struct {
 	opts ReaderOptions
+	to   string // the name on the bus that is asked; "" for the manager's
+	door *door  // nil where the bus is asked
 	conn *keeper
 }
 
@@ -69,6 +73,8 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	switch {
 	case o.Logger == nil:
 		return nil, fault.New(fault.Invalid, "new reader", o.Address, errors.New("no logger"))
+	case o.Guard != nil && o.Address != SystemBusAddress:
+		return nil, fault.New(fault.Invalid, "new reader", o.Address, errors.New("a guard knows the address"))
 	case o.CallTimeout < 0 || o.ConnectWait < 0:
 		return nil, fault.New(fault.Invalid, "new reader", o.Address, errors.New("a negative duration"))
 	}
@@ -78,13 +84,19 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	if o.ConnectWait == 0 {
 		o.ConnectWait = DefaultConnectWait
 	}
-	if o.Presets == nil {
-		o.Presets = presetFolders[:]
-	}
 	r := &Reader{opts: o}
 	r.conn = &keeper{
 		what: "the system bus", address: o.Address, wait: o.ConnectWait, log: o.Logger,
 		dial: r.dial, owner: quiet{}, connected: make(chan struct{}),
+	}
+	presets := presetFolders[:]
+	if o.Guard != nil {
+		presets = userPresetFolders[:]
+		r.door = &door{root: userRuntime, guard: o.Guard}
+		r.conn.what, r.conn.address, r.conn.dial = "the user manager", userRuntime, r.dialUser
+	}
+	if o.Presets == nil {
+		r.opts.Presets = presets
 	}
 	return r, nil
 }
@@ -117,7 +129,7 @@ func (r *Reader) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l := &link{
-		nc: nc, timeout: r.opts.CallTimeout, onCall: r.opts.OnCall,
+		nc: nc, timeout: r.opts.CallTimeout, onCall: r.opts.OnCall, to: r.to,
 		// the bus would start a manager that is away for a moment
 		flags: dbus.FlagNoAutoStart, slots: make(chan struct{}, busWindow),
 	}
@@ -129,6 +141,29 @@ func (r *Reader) dial(ctx context.Context) (*link, error) {
 	if err := l.greet(ctx, os.Geteuid(), l.hello); err != nil {
 		l.drop(err)
 		return nil, err
+	}
+	return l, nil
+}
+
+// dialUser connects to the user manager's private socket and returns a link that
+// has answered once, as Manager.dial does.
+func (r *Reader) dialUser(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTotal)
+	defer cancel()
+	nc, err := r.door.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{nc: nc, timeout: r.opts.CallTimeout, total: userTotal, onCall: r.opts.OnCall, slots: make(chan struct{}, busWindow)}
+	s := newSocket(nc, r.opts.CallTimeout, mostAnswer, (&sealer{wary: true}).pass)
+	s.bound(&l.gone)
+	if l.bus, err = dbus.NewConn(s); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	if err := l.greet(ctx, 0, l.ping); err != nil {
+		l.drop(err)
+		return nil, standing("dial", "the user manager", err)
 	}
 	return l, nil
 }
