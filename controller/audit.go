@@ -265,7 +265,9 @@ func nodeText(before, n *assign.Node) string {
 			parts = append(parts, "reports no "+capability)
 		}
 	}
-	if n.Account != before.Account {
+	if n.Account == "" && before.Account != "" {
+		parts = append(parts, "no account")
+	} else if n.Account != before.Account {
 		parts = append(parts, fmt.Sprintf("account %q", n.Account))
 	}
 	if n.Linger != before.Linger {

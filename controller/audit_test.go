@@ -104,9 +104,9 @@ func TestEventsAreMadeOfWhatWasCommitted(t *testing.T) {
 		Declarations: map[string]*assign.Declaration{
 			"same": {Name: "same", Generation: 1, Revision: 4, At: now.Add(-time.Hour)}, "old": {Name: "old", Generation: 2, Revision: 5},
 		},
-		Nodes: map[string]*assign.Node{"ws1": {Name: "ws1", Revision: 3, Linger: "auto", Labels: map[string]string{"a": "1", "b": "1"}}},
+		Nodes: map[string]*assign.Node{"ws1": {Name: "ws1", Revision: 3, Linger: "auto", Labels: map[string]string{"a": "1", "b": "1"}}, "ws3": {Name: "ws3", Revision: 3, Account: "opal"}},
 	}
-	after := &assign.State{Epoch: "e", Revision: 14,
+	after := &assign.State{Epoch: "e", Revision: 15,
 		Declarations: map[string]*assign.Declaration{
 			"same": before.Declarations["same"], "old": {Name: "old", Generation: 2, Revision: 11, Withdrawn: true, By: "operator bob", At: now},
 			"web": {Name: "web", Generation: 7, Revision: 12, By: "operator alice", At: now},
@@ -114,6 +114,7 @@ func TestEventsAreMadeOfWhatWasCommitted(t *testing.T) {
 		Nodes: map[string]*assign.Node{
 			"ws1": {Name: "ws1", Revision: 13, Linger: "on", Account: "opal", Labels: map[string]string{"a": "2", "c": "1"}, At: now},
 			"ws2": {Name: "ws2", Revision: 14, At: now},
+			"ws3": {Name: "ws3", Revision: 15, At: now},
 		},
 	}
 	events := auditOf(before, after, []wire.Change{{Name: "web", How: wire.Edited, Fields: []string{"content", "ensure"}}})
@@ -122,8 +123,8 @@ func TestEventsAreMadeOfWhatWasCommitted(t *testing.T) {
 		{ID: "e.12", At: now, Source: "controller", Who: "operator alice", Kind: "apply", Declaration: "web", Generation: 7, Revision: 12, Text: "changed: content, ensure"},
 		{ID: "e.13", At: now, Source: "controller", Kind: "node", Node: "ws1", Revision: 13, Text: `label a=2, label c=1, no label b, account "opal", linger on`},
 		{ID: "e.14", At: now, Source: "controller", Kind: "node", Node: "ws2", Revision: 14, Text: "known"},
+		{ID: "e.15", At: now, Source: "controller", Kind: "node", Node: "ws3", Revision: 15, Text: "no account"},
 	}, events)
-
 }
 
 func TestEventsOfAKilledControllerAreFoundAgain(t *testing.T) {

@@ -188,6 +188,15 @@ func TestANewNameForAUnitNeedNotWait(t *testing.T) {
 	require.Equal(t, []string{"b"}, d.names(), "a unit has one declaration")
 }
 
+func TestANewNameInAnotherScopeWaits(t *testing.T) {
+	d := newDesk(t)
+	d.write("a.yaml", declared("a", "running")+"unit: web\n")
+	d.turn()
+	d.write("a.yaml", declared("b", "running")+"unit: web\nscope: user\n")
+	d.turn()
+	require.Equal(t, []string{"a", "b"}, d.names(), "the unit of the other manager is another one")
+}
+
 func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 	d := newDesk(t)
 	require.NoError(t, d.book.Commit(ledger.Tx{Put: []accept.Identity{{UID: "u", Name: "old", Generation: 4, Digest: "d", Body: []byte(`{"from":"a later version"}`)}}}))

@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -326,6 +328,20 @@ func TestAPlanThatIsTooLargeLosesLinesOfDiffs(t *testing.T) {
 func TestAHostHasASource(t *testing.T) {
 	_, err := New(Options{Machine: &Machine{}})
 	require.True(t, fault.Is(err, fault.Invalid), "%v", err)
+}
+
+func TestAHostIsToldAnAccountByItsName(t *testing.T) {
+	for _, bad := range []Options{{Account: "root"}, {Account: "../opal"}, {Account: strings.Repeat("a", 33)}, {Linger: "maybe"}} {
+		bad.Folder, bad.Machine = "f", &Machine{}
+		_, err := New(bad)
+		require.True(t, fault.Is(err, fault.Invalid), "%v", err)
+	}
+	h, err := New(Options{Folder: "f", Machine: &Machine{}, Account: "opal", Linger: "off", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"opal", "off"}, []string{h.o.Account, h.o.Linger})
+	h, err = New(Options{Folder: "f", Machine: &Machine{}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "auto"}, []string{h.o.Account, h.o.Linger})
 }
 
 func TestTheNameOfASystemIsReadAsAShellWould(t *testing.T) {

@@ -286,6 +286,24 @@ func TestADeclarationThatMovesToAnotherUnitIsOneReport(t *testing.T) {
 	}
 }
 
+// Both have one name for the unit; the scope tells them apart.
+func TestADeclarationThatMovesToTheOtherScopeIsOneReport(t *testing.T) {
+	for _, turned := range []bool{false, true} {
+		inRig(t, func(t *testing.T, r *rig) {
+			old := rep("a", report.Waiting, report.Withdrawing, gen(2))
+			next := rep("a", report.Refused, report.NoAccount, gen(2), func(r *report.Report) { r.Scope = unit.User })
+			all := []*report.Report{old, next}
+			if turned {
+				all = []*report.Report{next, old}
+			}
+			r.publish(all...)
+			r.after(time.Second)
+			require.Equal(t, unit.User, r.mesh.reports["a"].Scope)
+			require.Equal(t, []string{"a.service of scope system: waiting withdrawing "}, r.mesh.reports["a"].Warnings)
+		})
+	}
+}
+
 func TestAProcessAfterAnotherSendsEverythingOnce(t *testing.T) {
 	inRig(t, func(t *testing.T, r *rig) {
 		a := rep("a", report.Converged, "")

@@ -89,7 +89,7 @@ type job struct {
 
 // run acts on all targets, and waits for the end of their jobs as o says.
 func (m *Module) run(ctx context.Context, act escalate.Act, targets []unit.Details, o order) []job {
-	own := m.owners()
+	own := m.owners(unit.System)
 	jobs := make([]job, len(targets))
 	each(len(targets), func(i int) {
 		d := targets[i]

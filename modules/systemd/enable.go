@@ -47,7 +47,7 @@ func (m *Module) relink(ctx context.Context, act escalate.Act, a seats.EnableArg
 		reply.Made = append(reply.Made, seats.Link{Path: l.Path, To: l.To})
 	}
 	reply.Removed, reply.NoInstall, reply.Passed = links.Removed, links.NoInstall, links.Notes
-	reply.DeclaredBy = m.owners().of(namesOf(d)...)
+	reply.DeclaredBy = m.owners(unit.System).of(namesOf(d)...)
 	reply.Note = undone(act, reply.DeclaredBy)
 	if a.Now {
 		reply.Acted = m.now(ctx, act, d)

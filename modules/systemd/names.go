@@ -67,7 +67,7 @@ func (m *Module) unknown(ctx context.Context, verb, name string) error {
 
 // near is the hint with the closest names, "" when none is close.
 func (m *Module) near(ctx context.Context, name string) string {
-	if called := m.owners().links[unit.Name(name)]; called != "" {
+	if called := m.owners(unit.System).links[unit.Name(name)]; called != "" {
 		return fmt.Sprintf("it is an alias that %s asks for, and that is made when that is enabled", called)
 	}
 	known := m.files.get(ctx, m.o.Reader)

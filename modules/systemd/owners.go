@@ -17,7 +17,7 @@ const (
 	ensureRestarted = "restarted"
 )
 
-// owners are the declarations of the system scope by the names of their units.
+// owners are the declarations of one scope by the names of their units.
 // What a declaration calls its unit may be an alias: learn finds the unit's own
 // name. Aliases that only its files ask for say nothing here: until they are made
 // the name may be another unit's.
@@ -27,11 +27,11 @@ type owners struct {
 	links map[unit.Name]string // aliases that files of a declared unit ask for → what the unit is called
 }
 
-func (m *Module) owners() owners {
+func (m *Module) owners(scope unit.Scope) owners {
 	o := owners{by: map[unit.Name]*seats.DeclaredBy{}, links: map[unit.Name]string{}}
 	for _, d := range m.o.Declared() {
 		n, err := unit.ParseName(d.Unit)
-		if err != nil || d.Scope != string(unit.System) {
+		if err != nil || d.Scope != string(scope) {
 			continue
 		}
 		o.by[n] = &seats.DeclaredBy{Name: d.Name, Generation: d.Generation, Ensure: d.Ensure, Enabled: d.Enabled}

@@ -37,7 +37,7 @@ func (m *Module) Status(ctx context.Context, a seats.StatusArguments) (seats.Sta
 		return reply, m.unknown(ctx, "status", string(n))
 	}
 	s := statusOf(d)
-	s.DeclaredBy = m.owners().of(namesOf(d)...)
+	s.DeclaredBy = m.owners(unit.System).of(namesOf(d)...)
 	m.lines(ctx, &s, a.Lines)
 	reply.Units = append(reply.Units, s)
 	return reply, nil

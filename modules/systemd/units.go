@@ -52,7 +52,7 @@ func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	if err != nil {
 		return nil, err
 	}
-	own := m.owners()
+	own := m.owners(unit.System)
 	declared, err := own.learn(ctx, m.o.Reader, units)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (m *Module) fileLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	if err != nil {
 		return nil, err
 	}
-	own := m.owners()
+	own := m.owners(unit.System)
 	listed := make([]unit.Listed, 0, len(files))
 	for _, f := range files {
 		if f.State != "alias" { // what a declaration names may be one

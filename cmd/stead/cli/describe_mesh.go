@@ -218,9 +218,9 @@ func (w screen) account(n wire.Node) {
 		return
 	}
 	a := n.Profile.Account
-	parts := []string{because(a.State, a.Text)}
+	var parts []string
 	if a.Name != n.Account {
-		parts = append(parts, "still "+a.Name)
+		parts = append(parts, "still of "+a.Name)
 	}
 	if a.UID != 0 {
 		parts = append(parts, fmt.Sprintf("uid %d", a.UID))
@@ -228,7 +228,7 @@ func (w screen) account(n wire.Node) {
 	if a.Lingers {
 		parts = append(parts, "runs without a login")
 	}
-	w.fact("manager", "%s", strings.Join(parts, ", "))
+	w.fact("manager", "%s", strings.Join(known(strings.Join(parts, ", "), because(a.State, a.Text)), "; "))
 }
 
 func prefixed(prefix, s string) string {

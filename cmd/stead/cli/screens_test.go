@@ -193,8 +193,9 @@ func someNodes() []wire.Node {
 			Profile: &wire.Profile{Version: "1.2.3", Systemd: "252.39-1~deb12u1", OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0-28",
 				Capabilities: []string{wire.ServiceManager}, Started: at(26 * time.Hour)}},
 		{Name: "ws1", State: wire.Refusing, Account: "opal", Labels: map[string]string{"role": "workstation"}, Seen: at(time.Second), Declared: 9,
-			Outcomes: map[report.Outcome]int{report.Converged: 6, report.Failed: 1}, Profile: &wire.Profile{Systemd: "257"},
-			Source: &wire.Source{Revision: 300, Trouble: "the index is of another epoch", Kept: []string{"older", "oldest"}}},
+			Outcomes: map[report.Outcome]int{report.Converged: 6, report.Failed: 1}, Linger: "on",
+			Profile: &wire.Profile{Systemd: "257", Account: &wire.Account{Name: "opal", UID: 1000, Lingers: true, State: string(report.ManagerStarting), Text: "user@1000.service is activating"}},
+			Source:  &wire.Source{Revision: 300, Trouble: "the index is of another epoch", Kept: []string{"older", "oldest"}}},
 		{Name: "ws9", State: wire.Silent, Seen: at(4 * time.Minute), Profile: &wire.Profile{Systemd: "systemd 247"}},
 		{Name: "new", State: wire.Unknown},
 		{Name: "twin", State: wire.Double, Trouble: "two machines use its credentials: a and b", Seen: at(time.Second)},
@@ -208,6 +209,12 @@ func TestScreenOfNodes(t *testing.T) {
 	golden(t, "node", 0, func(w screen) { w.describeNode(r.Nodes[0], someReports()[:1]) })
 	golden(t, "node-in-trouble", 100, func(w screen) { w.describeNode(r.Nodes[1], someReports()[1:2]) })
 	golden(t, "node-double", 0, func(w screen) { w.describeNode(r.Nodes[4], nil) })
+	ready, moving := r.Nodes[1], r.Nodes[1]
+	ready.Profile = &wire.Profile{Account: &wire.Account{Name: "opal", UID: 1000, State: wire.AccountReady}}
+	moving.Account = "pearl"
+	golden(t, "node-with-account", 0, func(w screen) { w.describeNode(ready, nil) })
+	golden(t, "node-changes-account", 0, func(w screen) { w.describeNode(moving, nil) })
+	golden(t, "nodes-with-accounts", 0, func(w screen) { w.got(wire.Nodes, wire.GetReply{Nodes: []wire.Node{ready, moving}}, false) })
 	golden(t, "node-new", 0, func(w screen) { w.describeNode(r.Nodes[3], nil) })
 }
 
