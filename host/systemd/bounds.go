@@ -3,7 +3,6 @@ package systemd
 import (
 	"errors"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"stead/host/unit"
@@ -53,7 +52,7 @@ func (g *greeting) Read(p []byte) (int, error) {
 type throttle struct {
 	left int // of the burst
 	at   time.Time
-	gone *atomic.Bool // nobody waits for what is read any longer
+	gone <-chan struct{} // nobody waits for what is read any longer
 }
 
 func (t *throttle) take(n int) {
@@ -63,10 +62,14 @@ func (t *throttle) take(n int) {
 	}
 	t.at = now
 	t.left -= n
-	for t.left < 0 && !t.gone.Load() {
-		time.Sleep(50 * time.Millisecond)
-		t.left += userRate / 20
-		t.at = time.Now()
+	if t.left >= 0 {
+		return
+	}
+	wait := time.NewTimer(time.Duration(-t.left) * time.Second / userRate)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-t.gone:
 	}
 }
 

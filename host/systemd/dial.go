@@ -45,8 +45,8 @@ func (m *Manager) open(ctx context.Context, connect func(context.Context) (net.C
 	l.signals = newReceiver(m)
 	s := newSocket(nc, m.opts.CallTimeout, mostMessage, l.signals.pass)
 	if m.door != nil {
-		s.bound(&l.gone)
-		l.total = userTotal
+		l.gone, l.total = make(chan struct{}), userTotal
+		s.bound(l.gone)
 	}
 	l.bus, err = dbus.NewConn(s, dbus.WithSignalHandler(l.signals))
 	if err != nil {

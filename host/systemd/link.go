@@ -38,8 +38,8 @@ type link struct {
 
 	reloads  atomic.Int32 // reloads of our own in flight
 	dropOnce sync.Once
-	gone     atomic.Bool // dropped
-	cause    error       // why it was dropped; set before bus is closed
+	gone     chan struct{} // closed when it was dropped; nil where nobody waits for that
+	cause    error         // why it was dropped; set before bus is closed
 }
 
 // call is one method call.
@@ -72,7 +72,9 @@ type reply struct {
 func (l *link) drop(cause error) {
 	l.dropOnce.Do(func() {
 		l.cause = cause
-		l.gone.Store(true)
+		if l.gone != nil {
+			close(l.gone)
+		}
 		_ = l.nc.Close()
 		_ = l.bus.Close()
 	})

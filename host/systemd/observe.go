@@ -200,6 +200,26 @@ func (r *row) store(in []any) bool {
 	return ok == [7]bool{true, true, true, true, true, true, true} && short(r.Name, r.Load, r.Active, r.Sub, r.JobType)
 }
 
+// Running returns the units that are up, or on their way up or down.
+func (m *Manager) Running(ctx context.Context) ([]unit.Name, error) {
+	const op = "list units"
+	l, err := m.using(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	states := []string{string(unit.Active), string(unit.Reloading), string(unit.Refreshing), string(unit.Activating), string(unit.Deactivating)}
+	r := l.one(ctx, onManager("ListUnitsByPatterns", states, []string{}))
+	if r.err != nil {
+		return nil, looking(op, string(m.opts.Scope), r.err)
+	}
+	rows, err := rowsOf(r.body)
+	names := make([]unit.Name, len(rows))
+	for i, row := range rows {
+		names[i] = unit.Name(row.Name)
+	}
+	return names, err
+}
+
 func listEach(ctx context.Context, l *link, names []unit.Name) ([]row, error) {
 	calls := make([]call, len(names))
 	for i, n := range names {

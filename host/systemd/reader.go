@@ -154,9 +154,9 @@ func (r *Reader) dialUser(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{nc: nc, timeout: r.opts.CallTimeout, total: userTotal, onCall: r.opts.OnCall, slots: make(chan struct{}, busWindow)}
+	l := &link{nc: nc, timeout: r.opts.CallTimeout, total: userTotal, onCall: r.opts.OnCall, slots: make(chan struct{}, busWindow), gone: make(chan struct{})}
 	s := newSocket(nc, r.opts.CallTimeout, mostAnswer, (&sealer{wary: true}).pass)
-	s.bound(&l.gone)
+	s.bound(l.gone)
 	if l.bus, err = dbus.NewConn(s); err != nil {
 		_ = nc.Close()
 		return nil, err

@@ -22,6 +22,7 @@ import (
 // opal is an account that nobody is logged in to.
 type opal struct {
 	uid    uint32
+	home   string
 	system *Manager // states who its manager is
 }
 
@@ -35,7 +36,7 @@ func newOpal(t *testing.T) *opal {
 	require.NoError(t, err)
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	require.NoError(t, err)
-	o := &opal{uint32(uid), connect(t, Options{})}
+	o := &opal{uint32(uid), u.HomeDir, connect(t, Options{})}
 	o.until(t, "its manager runs", func() bool { return o.status(t).Active == unit.Active })
 	return o
 }
@@ -88,8 +89,8 @@ func TestContractOfAUserManager(t *testing.T) {
 	}
 	systemdtest.Contract(t, func(t *testing.T) systemdtest.Env {
 		o := newOpal(t)
-		dir := "/home/opal/.config/systemd/user"
-		spare := "/home/opal/spare" + fmt.Sprint(time.Now().UnixNano())
+		dir := o.home + "/.config/systemd/user"
+		spare := o.home + "/spare" + fmt.Sprint(time.Now().UnixNano())
 		run(t, "runuser", "-u", "opal", "--", "mkdir", "-p", dir, spare)
 		m := func() *Manager { return connect(t, Options{Scope: unit.User, Guard: o}) }
 		r, err := NewReader(ReaderOptions{Guard: o, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -127,5 +128,5 @@ func TestF014F017RootReachesTheManagerOfAnAccountByItsPrivateSocket(t *testing.T
 	}
 	path, err := connect(t, Options{Scope: unit.User, Guard: o}).UnitPath(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, path, "/home/opal/.config/systemd/user")
+	require.Contains(t, path, o.home+"/.config/systemd/user")
 }

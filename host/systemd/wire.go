@@ -46,7 +46,7 @@ func newSocket(nc net.Conn, timeout time.Duration, most uint32, take func([]byte
 }
 
 // bound makes s take in no more than a user manager says, until gone.
-func (s *socket) bound(gone *atomic.Bool) {
+func (s *socket) bound(gone <-chan struct{}) {
 	s.most = mostUserMessage
 	s.throttle = &throttle{left: userBurst, gone: gone}
 }

@@ -70,6 +70,7 @@ var table = []row{
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
 	{adapters, "host/journal", "host/fault host/unit seats", "mesh mesh/identity"},
+	{adapters, "host/account", "host/fault host/plan host/report host/unit", "host/systemd host/ledger"},
 	{adapters, "host/verify", "host/unit", ""},
 	{adapters, "runtime/escalate", "host/fault host/shape host/unit", "host/systemd"},
 
