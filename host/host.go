@@ -29,6 +29,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"stead/host/account"
 	"stead/host/disk"
 	"stead/host/fault"
 	"stead/host/ledger"
@@ -82,7 +83,8 @@ type Host struct {
 	mu      sync.Mutex // guards what follows
 	systemd string
 	source  Source // of a folder; that of a mesh is member's
-	loop    *reconcile.Loop
+	loop    loop
+	users   *users
 	member  *member
 }
 
@@ -219,16 +221,23 @@ func (h *Host) serve(ctx context.Context, book *ledger.Ledger, state ledger.Stat
 		Memories: state.Memories(unit.System), Memory: state.Managers[unit.System], Point: h.o.Point,
 		GivenBack: h.givenBack,
 	})
-	feed, first, err := h.feeder(book, loop, state)
+	users := newUsers(h, book)
+	both := newScopes(loop, users)
+	h.mu.Lock()
+	h.users = users
+	h.mu.Unlock()
+	feed, first, err := h.feeder(book, both, state)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
-	h.loop = loop
+	h.loop = both
 	h.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error { return users.run(ctx) })
+	group.Go(func() error { return both.run(ctx) })
 	group.Go(func() error { return feed(ctx) })
 	group.Go(func() error { return notify.Watchdog(ctx, loop.Alive) })
 	group.Go(func() error { return h.announce(ctx, first, loop) })
@@ -237,12 +246,13 @@ func (h *Host) serve(ctx context.Context, book *ledger.Ledger, state ledger.Stat
 
 // feeder makes what tells the loop the declarations: a folder's keeper, or the
 // member of a mesh. First is closed when the loop was told for the first time.
-func (h *Host) feeder(book *ledger.Ledger, loop *reconcile.Loop, state ledger.State) (run func(context.Context) error, first <-chan struct{}, err error) {
+func (h *Host) feeder(book *ledger.Ledger, loop keeping, state ledger.State) (run func(context.Context) error, first <-chan struct{}, err error) {
 	if h.o.Folder != "" {
 		k, err := newKeeper(h, book, loop, state)
 		if err != nil {
 			return nil, nil, err
 		}
+		h.users.settle(h.o.Account, account.Linger(h.o.Linger))
 		return k.run, k.read, nil
 	}
 	m, err := newMember(h, book, loop, state)
@@ -253,6 +263,59 @@ func (h *Host) feeder(book *ledger.Ledger, loop *reconcile.Loop, state ledger.St
 	h.member = m
 	h.mu.Unlock()
 	return m.run, m.first, nil
+}
+
+// settle takes over what the mesh says of this node's operator account.
+func (h *Host) settle(name, linger string) {
+	h.mu.Lock()
+	u := h.users
+	h.mu.Unlock()
+	if u != nil {
+		u.settle(name, account.Linger(linger))
+	}
+}
+
+// accountChanged says that the account stands otherwise than before.
+func (h *Host) accountChanged() {
+	h.mu.Lock()
+	m := h.member
+	h.mu.Unlock()
+	if m != nil {
+		m.box.ProfileChanged()
+	}
+}
+
+// tell tells an operator what was done for the account.
+func (h *Host) tell(text string) {
+	h.log.Info("account", "text", text)
+	h.mu.Lock()
+	m := h.member
+	h.mu.Unlock()
+	if m != nil {
+		m.box.Note("account", text)
+	}
+}
+
+// nodeName is this node's name in the mesh, the machine's where it is in none.
+func (h *Host) nodeName() string {
+	h.mu.Lock()
+	m := h.member
+	h.mu.Unlock()
+	if m != nil {
+		return m.node()
+	}
+	return hostname()
+}
+
+// account says how the node's operator account stands; nil for none.
+func (h *Host) account() *wire.Account {
+	h.mu.Lock()
+	u := h.users
+	h.mu.Unlock()
+	if u == nil {
+		return nil
+	}
+	return u.account()
 }
 
 // givenBack tells the mesh, if there is one, of a unit of which nothing is left to
@@ -365,6 +428,9 @@ func (h *Host) Status() Status {
 	}
 	if h.loop != nil {
 		st.Reports = h.loop.Reports()
+	}
+	if h.users != nil {
+		st.Account = h.users.account()
 	}
 	return st
 }

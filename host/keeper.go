@@ -270,7 +270,7 @@ func (k *keeper) set() reconcile.Set {
 	var set reconcile.Set
 	for name, h := range k.accepted {
 		if h.service == nil {
-			set.Leave = append(set.Leave, reconcile.Left{Name: name, UID: h.id.UID, Generation: h.id.Generation, Why: h.why})
+			set.Leave = append(set.Leave, reconcile.Left{Name: name, Scope: shape.ScopeOf(h.id.Body), UID: h.id.UID, Generation: h.id.Generation, Why: h.why})
 			continue
 		}
 		set.Declared = append(set.Declared, reconcile.Declared{Service: h.service, UID: h.id.UID, Generation: h.id.Generation})

@@ -14,6 +14,7 @@ import (
 	"stead/host/ledger"
 	"stead/host/reconcile"
 	"stead/host/shape"
+	"stead/host/unit"
 )
 
 // desk is a keeper over a real folder and a real ledger, whose turns a test
@@ -206,7 +207,7 @@ func TestAnAcceptedBodyThatCannotBeReadLeavesItsUnitAlone(t *testing.T) {
 	left := d.last.Leave[0]
 	require.Contains(t, left.Why, "from", "it names what cannot be read")
 	left.Why = ""
-	require.Equal(t, reconcile.Left{Name: "old", UID: "u", Generation: 4}, left)
+	require.Equal(t, reconcile.Left{Name: "old", Scope: unit.System, UID: "u", Generation: 4}, left)
 	d.write("old.yaml", declared("old", "running"))
 	d.turn()
 	require.EqualValues(t, 5, d.last.Declared[0].Generation)

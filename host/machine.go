@@ -30,11 +30,12 @@ type Machine struct {
 	// ConfigDir is where unit files and links are written. It is one of the
 	// manager's UnitPath.
 	ConfigDir string
-	Boot      string            // tells one boot from another
-	Clock     func() plan.Clock // nil: this machine's, in Boot
-	Watcher   Watcher           // nil: the kernel's
-	Adviser   Adviser           // what systemd wrote
-	Lock      string            // a file that only one host of the machine holds; "": none
+	Boot      string                               // tells one boot from another
+	Clock     func() plan.Clock                    // nil: this machine's, in Boot
+	Watcher   Watcher                              // nil: the kernel's
+	Adviser   Adviser                              // what systemd wrote
+	Tenants   func(TenantOptions) (*Tenant, error) // nil: this machine's logins; nobody where Manager is not systemd's
+	Lock      string                               // a file that only one host of the machine holds; "": none
 	Facts     Facts
 }
 

@@ -142,8 +142,9 @@ func (m *member) declare(ctx context.Context, set follow.Set) error {
 		to.Declared = append(to.Declared, reconcile.Declared{Service: d.Service, UID: d.UID, Generation: d.Generation})
 	}
 	for _, l := range set.Left {
-		to.Leave = append(to.Leave, reconcile.Left{Name: l.Name, UID: l.UID, Generation: l.Generation, Why: l.Why})
+		to.Leave = append(to.Leave, reconcile.Left{Name: l.Name, Scope: l.Scope, UID: l.UID, Generation: l.Generation, Why: l.Why})
 	}
+	m.h.settle(set.Account, set.Linger)
 	if err := m.loop.Declare(ctx, to); err != nil {
 		return err
 	}

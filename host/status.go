@@ -15,6 +15,7 @@ import (
 
 	"stead/host/fault"
 	"stead/host/report"
+	"stead/mesh/wire"
 )
 
 // Status is what a host says of itself and of all that is declared to it.
@@ -24,6 +25,7 @@ type Status struct {
 	Systemd string           `json:"systemd,omitempty"` // of the manager, "" while it does not answer
 	Started time.Time        `json:"started"`
 	Source  Source           `json:"source"`
+	Account *wire.Account    `json:"account,omitempty"` // the node's operator account; nil for none
 	Reports []*report.Report `json:"reports"`
 }
 

@@ -38,7 +38,8 @@ const (
 
 // Reader reads the journal of this machine.
 type Reader struct {
-	Scope unit.Scope // only unit.System is read by this version
+	Scope unit.Scope // "" is unit.System
+	UID   uint32     // whose units they are, in user scope
 	Count int        // lines for each unit; 0 means 10
 }
 
@@ -87,15 +88,42 @@ func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, e
 	if count == 0 {
 		count = 10
 	}
-	args := []string{"--unit=" + string(n), "--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
-	if boot != "" {
-		args = append(args, "_BOOT_ID="+boot)
+	args := []string{"--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
+	if r.Scope == unit.User {
+		args = append(args, OfUser(n, r.UID, boot)...)
+	} else {
+		args = append(args, "--unit="+string(n))
+		if boot != "" {
+			args = append(args, "_BOOT_ID="+boot)
+		}
 	}
 	out, err := run(ctx, args...)
 	if err != nil {
 		return nil, fault.New(fault.Failed, "journalctl", string(n), err)
 	}
 	return parse(out)
+}
+
+// OfUser are the matches for what an account's unit says, and what its manager and
+// systemd-coredump say about it (systemd.journal-fields(7)), in one boot; "" is every
+// boot. journalctl's own match for a user unit takes the uid of whoever asks.
+func OfUser(n unit.Name, uid uint32, boot string) []string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	var all []string
+	for _, m := range [][]string{
+		{"_SYSTEMD_USER_UNIT=" + string(n), "_UID=" + id},
+		{"USER_UNIT=" + string(n), "_UID=" + id},
+		{"COREDUMP_USER_UNIT=" + string(n), "COREDUMP_UID=" + id},
+	} {
+		if boot != "" {
+			m = append(m, "_BOOT_ID="+boot)
+		}
+		if len(all) > 0 {
+			all = append(all, "+")
+		}
+		all = append(all, m...)
+	}
+	return all
 }
 
 // parse reads journalctl's JSON lines (systemd.journal-export-formats: a field

@@ -64,7 +64,7 @@ func (b *Outbox) last(t *teller, p *pending) error {
 
 // collect makes events of what is new.
 func (b *Outbox) collect(t *teller, p *pending) {
-	p.add(t.tell(news{given: b.takeGiven(), reports: b.o.Reports(), trouble: b.o.Source().Trouble, now: time.Now()}))
+	p.add(t.tell(news{given: b.takeGiven(), notes: b.takeNotes(), reports: b.o.Reports(), trouble: b.o.Source().Trouble, now: time.Now()}))
 }
 
 // putAll puts what is pending and returns when to try again; 0: nothing is left.

@@ -90,6 +90,13 @@ type Outbox struct {
 
 	mu    sync.Mutex // guards what follows
 	given []*report.Report
+	notes []note
+}
+
+// note is something that happened to no declaration.
+type note struct {
+	at         time.Time
+	kind, text string
 }
 
 // New returns an outbox that has sent nothing.
@@ -117,6 +124,24 @@ func (b *Outbox) GivenBack(r *report.Report) {
 	b.given = append(b.given, r)
 	b.mu.Unlock()
 	wake(b.derived)
+}
+
+// Note tells of something that happened to no one declaration: an event of a kind,
+// and one sentence. It blocks nobody.
+func (b *Outbox) Note(kind, text string) {
+	b.mu.Lock()
+	b.notes = append(b.notes, note{time.Now(), kind, text})
+	b.mu.Unlock()
+	wake(b.derived)
+}
+
+// takeNotes returns what was noted since it was last called.
+func (b *Outbox) takeNotes() []note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.notes
+	b.notes = nil
+	return all
 }
 
 // takeGiven returns what was given back since it was last called.

@@ -73,6 +73,7 @@ func newTeller(id, node func() string, notes map[string][]byte) *teller {
 // news is what a teller makes events of.
 type news struct {
 	given   []*report.Report // back, before reports were so
+	notes   []note
 	reports []*report.Report
 	trouble string    // of the source
 	now     time.Time // when what is gone was seen to be
@@ -114,6 +115,9 @@ func (t *teller) tell(n news) ([]wire.Event, map[string][]byte) {
 		if !there[key] {
 			events = append(events, t.back(key, notes, n.now, t.told[key])...)
 		}
+	}
+	for _, note := range n.notes {
+		events = append(events, wire.Event{At: note.at, Kind: note.kind, Text: note.text})
 	}
 	return t.stamp(append(events, t.sync(n, notes)...)), notes
 }

@@ -79,7 +79,7 @@ func (l *Loop) claims(all []Declared) (map[unit.Name]*Declared, []aside) {
 		d := &all[i]
 		if o := have[d.Service.Unit]; o != d {
 			why := fmt.Sprintf("conflict with %s: %s is declared by it already", o.Service.Name, d.Service.Unit)
-			taken = append(taken, aside{Left: Left{d.Service.Name, d.UID, d.Generation, why}, unit: d.Service.Unit, decl: d})
+			taken = append(taken, aside{Left: Left{d.Service.Name, l.o.Scope, d.UID, d.Generation, why}, unit: d.Service.Unit, decl: d})
 		}
 	}
 	return have, taken

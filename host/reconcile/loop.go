@@ -102,6 +102,7 @@ type Set struct {
 // Left is a declaration that cannot be read.
 type Left struct {
 	Name       string
+	Scope      unit.Scope // as far as it says so; "" is the system scope
 	UID        string
 	Generation uint64
 	// Why says what cannot be read, for the report, which is refused; "" when there

@@ -15,7 +15,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"stead/host/unit"
@@ -30,6 +32,24 @@ const (
 // its file. Units without warnings are left out. Where systemd-analyze is not
 // installed or does not answer, the result is empty: there is no advice then.
 func Run(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
+	return all(ctx, files, nil)
+}
+
+// Account is a login in whose manager units are verified.
+type Account struct {
+	Name     string
+	UID, GID int
+	Groups   []int // further ones
+	Home     string
+}
+
+// RunAs is Run for units of an account's own manager. The verifier runs as the
+// account: it reads what that can read, and nothing else.
+func RunAs(ctx context.Context, files map[unit.Name]string, a Account) map[unit.Name][]string {
+	return all(ctx, files, &a)
+}
+
+func all(ctx context.Context, files map[unit.Name]string, a *Account) map[unit.Name][]string {
 	names := make([]unit.Name, 0, len(files))
 	for n, f := range files {
 		if !n.IsTemplate() && filepath.Base(f) == string(n) { // an instance has no file of its own to name
@@ -39,30 +59,63 @@ func Run(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string
 	slices.SortFunc(names, func(a, b unit.Name) int { return cmp.Compare(a, b) })
 	out := make(map[unit.Name][]string)
 	for chunk := range slices.Chunk(names, batch) {
-		verify(ctx, chunk, files, out)
+		verifier{a}.verify(ctx, chunk, files, out)
 	}
 	return out
 }
 
+// verifier runs systemd-analyze; as an account where there is one.
+type verifier struct{ as *Account }
+
+// command is one run with these arguments.
+func (v verifier) command(ctx context.Context, args ...string) *exec.Cmd {
+	// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
+	// process. Messages are matched, so they are not to be translated.
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	if v.as == nil {
+		cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
+		cmd.Env = env
+		return cmd
+	}
+	cmd := exec.CommandContext(ctx, "systemd-analyze", append([]string{"--user"}, args...)...)
+	cmd.Env = append(env, "HOME="+v.as.Home, "USER="+v.as.Name, "LOGNAME="+v.as.Name, "XDG_RUNTIME_DIR=/run/user/"+strconv.Itoa(v.as.UID))
+	cmd.Dir = "/"
+	who := &syscall.Credential{Uid: uint32(v.as.UID), Gid: uint32(v.as.GID)}
+	for _, g := range v.as.Groups {
+		who.Groups = append(who.Groups, uint32(g))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setsid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
 // verify asks about some units at once. One that the verifier cannot even take in
 // makes it silent about all; then it is asked about fewer, until that one is alone.
-func verify(ctx context.Context, names []unit.Name, files map[unit.Name]string, out map[unit.Name][]string) {
+func (v verifier) verify(ctx context.Context, names []unit.Name, files map[unit.Name]string, into map[unit.Name][]string) {
 	args := []string{"verify", "--man=no"}
 	for _, n := range names {
 		args = append(args, files[n])
 	}
-	cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
+	cmd := v.command(ctx, args...)
 	cmd.WaitDelay = time.Second
-	// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
-	// process. Messages are matched, so they are not to be translated.
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
-	said, _ := cmd.CombinedOutput() // its exit status says only that there are warnings
+	var out limited
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // its exit status says only that there are warnings
+	said := out.said
 	if half := len(names) / 2; half > 0 && gaveUp(said) && ctx.Err() == nil {
-		verify(ctx, names[:half], files, out)
-		verify(ctx, names[half:], files, out)
+		v.verify(ctx, names[:half], files, into)
+		v.verify(ctx, names[half:], files, into)
 		return
 	}
-	sort(said, names, files, out)
+	sort(said, names, files, into)
+}
+
+// limited keeps the first megabyte of what is written to it.
+type limited struct{ said []byte }
+
+func (l *limited) Write(b []byte) (int, error) {
+	const most = 1 << 20
+	l.said = append(l.said, b[:min(len(b), most-min(most, len(l.said)))]...)
+	return len(b), nil
 }
 
 // gaveUp reports whether the verifier ended before it looked at any unit.

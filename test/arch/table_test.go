@@ -89,7 +89,7 @@ var table = []row{
 
 	{assembly, "host/delegate", "host/disk host/fault host/install host/plan host/shape", ""},
 	{assembly, "host/setup", "host/fault mesh/replace host/systemd host/unit", ""},
-	{assembly, "host", "host/accept host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify host/outbox host/plan " +
+	{assembly, "host", "host/accept host/account host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify mesh/replace host/outbox host/plan " +
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape " +
