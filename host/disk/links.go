@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -39,6 +40,11 @@ func (u *one) links(text def, names []unit.Name) {
 		return
 	}
 	for _, l := range r.Links {
+		if slices.ContainsFunc(u.d.Wants, func(w plan.Want) bool { return w.Path == l.Path }) {
+			u.d.Text.InstallErrors = slices.Insert(u.d.Text.InstallErrors, 0, fmt.Sprintf("%s asks for a link %s, where a declared file stands", l.Owner, l.Path))
+			u.d.Text.InstallFailed = true
+			continue
+		}
 		w := plan.Want{Path: l.Path, Entry: plan.Entry{Kind: plan.Link, Target: l.Target}, Why: "enabled"}
 		if is := u.now.at(l.Path).entry; is.Kind == plan.Link && is.Target != l.Target && u.present(l, is.Target) {
 			w.Entry = is // written another way, and the manager takes it

@@ -34,6 +34,7 @@ func Reread(st unit.Status, was, now Disk) unit.Status {
 	}
 	if changed {
 		st.Trouble.Unmet = nil
+		st.CanReload = st.Active.Up() && reloadable(st.ID, now)
 	}
 	return st
 }
@@ -65,11 +66,13 @@ func primary(n unit.Name, fragment string) unit.Name {
 // Obeyed is st as it would be when a job has ended as it was asked to. Run
 // stands for the run that a start begins.
 func Obeyed(st unit.Status, j unit.JobType, k Disk, c Clock, run string) unit.Status {
-	starts := j == unit.StartJob && !st.Active.Up() || j == unit.TryRestartJob && st.Active.Up()
+	again := j == unit.TryRestartJob || j == unit.ReloadOrTryRestartJob && !st.CanReload
+	starts := j == unit.StartJob && !st.Active.Up() || again && st.Active.Up()
 	switch {
 	case starts:
 		st.Active, st.Sub = unit.Active, "running"
 		st.Invocation, st.Started, st.Restarts = run, c.Monotonic, 0
+		st.CanReload = reloadable(st.ID, k)
 	case j == unit.StopJob && !st.Active.Down():
 		st.Active, st.Sub = unit.Inactive, "dead"
 	default:

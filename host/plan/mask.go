@@ -111,7 +111,7 @@ func (in Input) lifted() bool {
 		return true
 	}
 	found, touched := in.Memory.Found[p]
-	return touched && isMask(in.Memory.Wrote[p]) && !isMask(found)
+	return touched && (isMask(in.Memory.Wrote[p]) || isMask(in.Memory.Before[p])) && !isMask(found)
 }
 
 // unmaskHint is how a mask that stead leaves alone is lifted.

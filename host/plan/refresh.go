@@ -33,8 +33,11 @@ func canReload(in Input) bool {
 	if in.Status.Active.Up() {
 		return in.Status.CanReload
 	}
-	return in.Disk.Text.Reloads || in.Status.ID.Type() == "mount"
+	return reloadable(in.Status.ID, in.Disk)
 }
+
+// reloadable reports whether a unit has a way to reload by what its files say.
+func reloadable(n unit.Name, k Disk) bool { return k.Text.Reloads || n.Type() == "mount" }
 
 // stale says in which way the run has not taken in what the unit is made of: its
 // loaded definition, or a trigger; "" when it has. That is the pending refresh.

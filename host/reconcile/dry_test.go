@@ -85,7 +85,10 @@ func foretold(all []plan.Preview) map[unit.Name]doing {
 
 // chance makes starting states and declarations out of a few names, so that they
 // meet each other and what stands there.
-type chance struct{ *rand.Rand }
+type chance struct {
+	*rand.Rand
+	triggers string // the folder of files that may be cited; "" for none
+}
 
 func (c chance) of(all ...string) string { return all[c.IntN(len(all))] }
 
@@ -95,6 +98,9 @@ func (c chance) content() string {
 	text := c.of("", "[Unit]\nDescription=x\n") + "[Service]\nExecStart=/bin/sleep " + c.of("infinity", "100000", "200000") + "\n"
 	if c.one(6) {
 		text = "[Service]\nType=oneshot\nExecStart=/bin/true\n" + c.of("", "RemainAfterExit=yes\n")
+	}
+	if !c.one(3) {
+		text += "ExecReload=/bin/true\n"
 	}
 	return text + c.of("", "[Install]\nWantedBy=multi-user.target\n", "[Install]\nWantedBy=multi-user.target\nAlias=nick.service\n",
 		"[Install]\nRequiredBy=x.target\nAlso=c.service\n")
@@ -131,7 +137,34 @@ func (c chance) service(name string) *shape.Service {
 	if c.one(6) {
 		s.OnWithdraw = shape.Release
 	}
+	switch on := c.one(2); {
+	case c.one(6):
+		s.Masked = &on
+	case c.one(6) && s.Ensure == shape.Running:
+		s.Ensure = shape.Restarted
+	}
+	if s.IsMasked() {
+		no := false
+		s.OnChange, s.Ensure, s.Enabled = "", shape.Ensure(c.of("", string(shape.Stopped))), &no
+		return s
+	}
+	if c.one(2) {
+		s.OnChange = shape.OnChange(c.of(string(shape.RestartOnChange), string(shape.ReloadOnChange), string(shape.ReloadOrRestart), string(shape.IgnoreChange)))
+	}
+	if c.triggers != "" && c.one(2) {
+		s.Triggers = []string{filepath.Join(c.triggers, c.of("a", "b", "c"))}
+	}
 	return s
+}
+
+// pulls changes a trigger.
+func (c chance) pulls(t *testing.T) {
+	p := filepath.Join(c.triggers, c.of("a", "b", "c"))
+	if c.one(4) {
+		_ = os.Remove(p)
+		return
+	}
+	require.NoError(t, os.WriteFile(p, []byte(c.of("1", "2", "3")), 0o644))
 }
 
 // stands lays out what is there before stead.
@@ -203,7 +236,9 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 	steps := 0
 	for seed := range uint64(200) {
 		inDryRig(t, func(r *rig, e *ears) {
-			c := chance{rand.New(rand.NewPCG(seed, 3))}
+			c := chance{rand.New(rand.NewPCG(seed, 3)), filepath.Join(filepath.Dir(r.etc), "triggers")}
+			require.NoError(t, os.Mkdir(c.triggers, 0o755))
+			c.pulls(t)
 			c.stands(r)
 			now := make(map[string]*shape.Service)
 			for _, name := range []string{"a", "b", "c", "d"}[:c.IntN(5)] {
@@ -212,6 +247,9 @@ func TestWhatIsForetoldIsWhatIsDone(t *testing.T) {
 			r.declare(inOrder(now)...)
 			r.after(2 * time.Minute)
 			heard := c.disturbs(r)
+			if heard && c.one(2) {
+				c.pulls(t) // which nobody has heard of
+			}
 
 			var declared []*shape.Service
 			var withdrawn []string

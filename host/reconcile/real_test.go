@@ -156,7 +156,7 @@ func TestWhatIsForetoldIsWhatIsDoneBySystemd(t *testing.T) {
 	m.foretells(nil, nil, "vendor", "tmpl")
 
 	for seed := range uint64(3) {
-		c := chance{rand.New(rand.NewPCG(seed, 5))}
+		c := chance{rand.New(rand.NewPCG(seed, 5)), ""}
 		next := make(map[string]*shape.Service)
 		var declared []*shape.Service
 		for _, name := range []string{"a", "b", "c", "d"} {

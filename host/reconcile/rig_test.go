@@ -295,6 +295,13 @@ func (w *watch) Set(dirs []string) {
 	w.dirs = dirs
 }
 
+// folders are those that are watched.
+func (w *watch) folders() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dirs
+}
+
 func (w *watch) Wake() <-chan struct{} { return w.wake }
 
 func (w *watch) Drain() ([]string, bool) {
