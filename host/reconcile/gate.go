@@ -32,7 +32,7 @@ func (l *Loop) barred() bool {
 	}
 	news := l.obstacle == nil || *l.obstacle != *now
 	if news {
-		l.o.Logger.Warn("obstacle", "scope", l.o.Scope, "outcome", now.Outcome, "reason", now.Reason, "text", now.Text)
+		l.o.Logger.Debug("obstacle", "scope", l.o.Scope, "outcome", now.Outcome, "reason", now.Reason, "text", now.Text)
 	}
 	l.obstacle = now
 	if l.bar(l.anyOf(func(m *managed) bool { return news || !m.barred })) || news {

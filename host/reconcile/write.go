@@ -247,7 +247,10 @@ func (l *Loop) blocked(m *managed, changed bool) {
 func (l *Loop) tidy(todo []work) {
 	var dirs []string
 	for _, w := range todo {
-		if d := filepath.Dir(w.step.Path); w.step.Want.Kind == plan.Absent && slices.Contains(l.memory.Made, d) {
+		if w.step.Want.Kind != plan.Absent {
+			continue
+		}
+		for d := filepath.Dir(w.step.Path); slices.Contains(l.memory.Made, d); d = filepath.Dir(d) {
 			dirs = append(dirs, d)
 		}
 	}
