@@ -33,7 +33,8 @@ func endpoints(node subject.Node, tools []tool.Tool, d dispatcher) []mesh.Endpoi
 			e.Timeout = tool.DefaultMost
 		}
 		each := e
-		each.Name, each.Subject, each.Metadata = name+"_all", subject.ForVerb(t.Is.Class, subject.All, t.Seat, t.Is.Name), nil
+		each.Name, each.Subject = name+"_all", subject.ForVerb(t.Is.Class, subject.All, t.Seat, t.Is.Name)
+		each.Metadata = map[string]string{"meaning": t.Is.Meaning + ", on every node that serves it", "module": t.Module, "schemas": "those of " + name}
 		if t.Is.Follows {
 			e.Stream = streamer(t, d)
 		}
