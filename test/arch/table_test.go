@@ -69,7 +69,7 @@ var table = []row{
 	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
-	{adapters, "host/journal", "host/fault host/unit seats", "mesh mesh/identity"},
+	{adapters, "host/journal", "host/fault host/unit seats", "mesh mesh/identity test/odd"},
 	{adapters, "host/verify", "host/unit", ""},
 	{adapters, "runtime/escalate", "host/fault host/shape host/unit", "host/systemd"},
 
