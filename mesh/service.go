@@ -22,6 +22,12 @@ type Request struct {
 	Subject string
 	Caller  identity.Caller
 	Payload []byte
+	// Call names the call, for all the times that its caller asks it: no two of one
+	// caller's have one name. "" when the caller asks once (Conn.Call). Asked is how
+	// long ago it was first asked, when that may have arrived somewhere and nothing is
+	// under way here: it may have been done. 0 when it is new.
+	Call  string
+	Asked time.Duration
 }
 
 // Handler answers one call. Ctx ends at the deadline of the call, and when the
