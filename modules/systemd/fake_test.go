@@ -160,6 +160,20 @@ func (f *fakeNode) Enablement(ctx context.Context, names []unit.Name) ([]string,
 }
 
 // Details implements reader.
+func (f *fakeNode) Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(ctx, "Stands"); err != nil {
+		return nil, err
+	}
+	out := make([]unit.Stand, len(units))
+	for i, u := range units {
+		d := f.find(u.Name)
+		out[i] = unit.Stand{Since: d.Since, Result: d.Result}
+	}
+	return out, nil
+}
+
 func (f *fakeNode) Details(ctx context.Context, n unit.Name) (unit.Details, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

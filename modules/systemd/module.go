@@ -20,6 +20,7 @@ type lister interface {
 	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
 	Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error)
 	Enablement(ctx context.Context, names []unit.Name) ([]string, error)
+	Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error)
 }
 
 // reader says how units stand: host/systemd.Reader.

@@ -126,14 +126,13 @@ func (s *schema) properties(path []string) []string {
 
 // patternRule says which form a text lacks, and what it should be.
 func (s *schema) patternRule(path []string, k *kind.Pattern) string {
-	rule := fmt.Sprintf("%q does not match %s", cut(k.Got, 64), k.Want)
-	if len(path) == 0 {
-		return rule
+	got := cut(k.Got, 64)
+	if len(path) > 0 {
+		if p := s.s.Properties[path[0]]; p != nil && p.Description != "" {
+			return fmt.Sprintf("%q is not of the form that is wanted: %s", got, p.Description)
+		}
 	}
-	if p := s.s.Properties[path[0]]; p != nil && p.Description != "" {
-		return rule + ": " + p.Description
-	}
-	return rule
+	return fmt.Sprintf("%q does not match %s", got, k.Want)
 }
 
 // ruleOf says which rule it is, and for a name of a closed set which one was
