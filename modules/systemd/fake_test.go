@@ -47,6 +47,7 @@ type fakeNode struct {
 	fails    map[string]error
 	calls    map[string]int
 	asked    []escalate.Request
+	known    []escalate.Begun
 	queried  []seats.JournalArguments
 	jobs     uint32
 	busy     int // acts under way
@@ -186,10 +187,19 @@ func (f *fakeNode) Details(ctx context.Context, n unit.Name) (unit.Details, erro
 	return f.find(n).Details, nil
 }
 
+// Known implements acts.
+func (f *fakeNode) Known(ctx context.Context) ([]escalate.Begun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known, f.enter(ctx, "Known")
+}
+
 // Do implements acts.
 func (f *fakeNode) Do(ctx context.Context, r escalate.Request) (escalate.Outcome, error) {
 	f.mu.Lock()
-	f.asked = append(f.asked, r)
+	asked := r
+	asked.Before = ""
+	f.asked = append(f.asked, asked)
 	f.busy++
 	f.busiest = max(f.busiest, f.busy)
 	f.mu.Unlock()
@@ -328,7 +338,7 @@ func (f *fakeNode) rig(t testing.TB) rig {
 func request(t testing.TB, verb subject.Verb, arguments any) tool.Request {
 	payload, err := json.Marshal(arguments)
 	require.NoError(t, err)
-	return tool.Request{Seat: seats.NodeServiceManager, Verb: verb, Payload: payload, Caller: tool.Caller{Role: "operator", Name: "alice"}}
+	return tool.Request{Seat: seats.NodeServiceManager, Verb: verb, Payload: payload, Caller: tool.Caller{Role: "operator", Name: "alice", Logs: true}}
 }
 
 // ask calls a verb and reads its reply.

@@ -3,13 +3,17 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"stead/mesh"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/runtime/escalate"
 	"stead/runtime/tool"
+	"stead/seats"
 )
 
 // dispatcher answers calls: tool.Dispatcher.
@@ -67,8 +71,17 @@ func compact(schema json.RawMessage) string {
 func handler(t tool.Tool, d dispatcher) mesh.Handler {
 	return func(ctx context.Context, r mesh.Request) ([]byte, error) {
 		q := request(t, r)
-		return d.Call(escalate.WithFor(ctx, q.Caller.String()), q)
+		return d.Call(escalate.WithCall(escalate.WithFor(ctx, q.Caller.String()), named(r)), q)
 	}
+}
+
+// named is the call as the helper knows it: names of calls are their caller's own.
+func named(r mesh.Request) escalate.Call {
+	if r.Call == "" {
+		return escalate.Call{}
+	}
+	sum := sha256.Sum256([]byte(r.Caller.User + "\n" + r.Call))
+	return escalate.Call{ID: hex.EncodeToString(sum[:16]), Asked: r.Asked}
 }
 
 func streamer(t tool.Tool, d dispatcher) mesh.Streamer {
@@ -78,8 +91,13 @@ func streamer(t tool.Tool, d dispatcher) mesh.Streamer {
 }
 
 func request(t tool.Tool, r mesh.Request) tool.Request {
-	return tool.Request{
-		Caller: tool.Caller{Account: string(r.Caller.Account), Role: string(r.Caller.Role), Name: r.Caller.Name, User: r.Caller.User},
-		Seat:   t.Seat, Verb: t.Is.Name, Payload: r.Payload,
-	}
+	who := tool.Caller{Account: string(r.Caller.Account), Role: string(r.Caller.Role), Name: r.Caller.Name, User: r.Caller.User}
+	who.Logs = mayReadLogs(r.Caller.Role)
+	return tool.Request{Caller: who, Seat: t.Seat, Verb: t.Is.Name, Payload: r.Payload}
+}
+
+// mayReadLogs is whether the server lets a role ask for the journal.
+func mayReadLogs(role identity.Role) bool {
+	row, known := identity.Permissions().Role(role)
+	return known && !slices.Contains(row.Deny, subject.VerbPattern(subject.Read, subject.Any, string(seats.Journal)))
 }

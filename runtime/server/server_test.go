@@ -61,6 +61,19 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	require.Equal(t, []string{"ws1"}, from)
 }
 
+func TestWhoMayNotReadTheJournalIsShownNoneOfIt(t *testing.T) {
+	w := newWorld(t)
+	w.handlers[seats.Status] = func(ctx context.Context, _ json.RawMessage) (any, error) { return tool.MayReadLogs(ctx), nil }
+	w.background(w.server().Run)
+	alice, bob := w.connect(identity.Operator, "alice"), w.connect(identity.Viewer, "bob")
+	w.served(alice)
+	for who, may := range map[*mesh.Conn]string{alice: "true", bob: "false"} {
+		reply, err := w.call(who, subject.Read, seats.Status, `{"unit":"a.service"}`)
+		require.NoError(t, err)
+		require.Equal(t, may, string(reply))
+	}
+}
+
 func TestNodeIsDiscoverableByOperatorsAndViewers(t *testing.T) {
 	w := newWorld(t)
 	w.background(w.server().Run)
