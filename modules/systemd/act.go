@@ -46,11 +46,15 @@ func (m *Module) act(ctx context.Context, act escalate.Act, a seats.ActArguments
 	if err != nil {
 		return reply, err
 	}
-	targets, err := m.targets(ctx, act, a)
+	of, err := m.begun(ctx, act)
 	if err != nil {
 		return reply, err
 	}
-	jobs := m.run(ctx, act, targets, order{wait: wait, noWait: a.Wait != nil && !*a.Wait})
+	targets, err := m.targets(ctx, act, a, of)
+	if err != nil {
+		return reply, err
+	}
+	jobs := m.run(ctx, act, targets, order{wait: wait, noWait: a.Wait != nil && !*a.Wait, of: of})
 	m.after(ctx, act, jobs)
 	if err := failed(jobs, isGlob(a.Unit)); err != nil {
 		return reply, err
@@ -65,6 +69,7 @@ func (m *Module) act(ctx context.Context, act escalate.Act, a seats.ActArguments
 type order struct {
 	wait   time.Duration
 	noWait bool
+	of     begun
 }
 
 // waitOf is how long the job's end is waited for.
@@ -97,6 +102,9 @@ func (m *Module) run(ctx context.Context, act escalate.Act, targets []unit.Detai
 			Unit: string(d.ID), Scope: string(unit.System), Before: seats.State{Active: string(d.Active), Sub: d.Sub},
 			DeclaredBy: own.of(namesOf(d)...),
 		}}
+		if stood, again := o.of[d.ID]; again {
+			jobs[i].acted.Before = stood
+		}
 		m.do(ctx, act, &jobs[i], o)
 	})
 	return jobs
@@ -111,7 +119,7 @@ func (m *Module) do(ctx context.Context, act escalate.Act, j *job, o order) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	began := time.Now()
-	out, err := m.o.Acts.Do(ctx, escalate.Request{Act: act, Unit: j.target.ID, NoWait: o.noWait})
+	out, err := m.o.Acts.Do(ctx, escalate.Request{Act: act, Unit: j.target.ID, NoWait: o.noWait, Before: before(j.acted.Before)})
 	j.id, j.err = out.Job, err
 	if out.Took == 0 {
 		out.Took = time.Since(began)

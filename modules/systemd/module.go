@@ -39,6 +39,7 @@ type journal interface {
 // acts does what needs rights: runtime/escalate.Client.
 type acts interface {
 	Do(ctx context.Context, r escalate.Request) (escalate.Outcome, error)
+	Known(ctx context.Context) ([]escalate.Begun, error)
 }
 
 // Options of a Module. All but UserFolders are required.

@@ -27,7 +27,10 @@ const (
 
 // targets are the units that an act means, as they stand before it, by name. All
 // that forbids the act is found before anything is done.
-func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Details, error) {
+func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
+	if len(of) > 0 {
+		return m.resumed(ctx, act, a, of)
+	}
 	if !isGlob(a.Unit) {
 		n, err := named(string(act), a.Unit)
 		if err != nil {
@@ -43,6 +46,15 @@ func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArgum
 	if err != nil {
 		return nil, err
 	}
+	all, err := m.details(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
+}
+
+// details are how units stand.
+func (m *Module) details(ctx context.Context, names []unit.Name) ([]unit.Details, error) {
 	all := make([]unit.Details, len(names))
 	errs := make([]error, len(names))
 	each(len(names), func(i int) { all[i], errs[i] = m.o.Reader.Details(ctx, names[i]) })
@@ -51,7 +63,7 @@ func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArgum
 			return nil, err
 		}
 	}
-	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
+	return all, nil
 }
 
 // target is one unit that is named, with what forbids the act.

@@ -100,7 +100,7 @@ func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 func (m *Module) asked(ctx context.Context, patterns []string) ([]unit.Listed, error) {
 	var names []unit.Name
 	for _, p := range patterns {
-		if n, err := unit.ParseName(full(p)); err == nil && !isGlob(p) && !n.IsTemplate() {
+		if n, err := unit.ParseName(unit.Full(p)); err == nil && !isGlob(p) && !n.IsTemplate() {
 			names = append(names, n)
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Module) fileLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	patterns := slices.Clone(a.Patterns)
 	for i, p := range patterns {
 		if !isGlob(p) {
-			patterns[i] = full(p)
+			patterns[i] = unit.Full(p)
 		}
 	}
 	files, err := m.o.Reader.Files(ctx, unit.Filter{Patterns: patterns, States: a.States, Types: a.Types})

@@ -285,6 +285,8 @@ func (c *conn) take(life context.Context, a asked) {
 		for _, id := range a.Told {
 			delete(c.told, id)
 		}
+	case a.About != "":
+		_ = c.send(answered{ID: a.ID, About: a.About, Begun: c.s.book.about(a.About)})
 	case a.Adopt:
 		for _, e := range c.s.book.all(func(e *entry) bool { return e.End != nil }) {
 			c.tell(&e)

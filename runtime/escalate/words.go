@@ -1,7 +1,11 @@
 package escalate
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -51,6 +55,9 @@ type Request struct {
 	Unit unit.Name
 	// NoWait answers once a job is queued, in place of at its end.
 	NoWait bool
+	// Before is how the unit stands, for Known to tell: at most 64 bytes of the
+	// caller's.
+	Before string
 }
 
 // Outcome is what became of an act that was done.
@@ -84,17 +91,66 @@ func WithFor(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, forKey{}, who)
 }
 
+// Call is a call that the runtime was asked, as it knows it across restarts: no two
+// have one ID, of 16 to 64 letters and digits. Asked is how long ago it was first
+// asked, when that may have come as far as the helper; 0 when it is new.
+type Call struct {
+	ID    string
+	Asked time.Duration
+}
+
+type callKey struct{}
+
+// WithCall makes acts with the context it returns part of a call: each act on a
+// unit is done once in it, also by a runtime to which the call comes anew.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+func callOf(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
+	return c
+}
+
+// Begun is an act on a unit that the helper took.
+type Begun struct {
+	Act    Act       `json:"act"`
+	Unit   unit.Name `json:"unit"`
+	Before string    `json:"before,omitempty"`
+}
+
+func compareBegun(a, b Begun) int {
+	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Act, b.Act))
+}
+
+// since is Asked as it is told to the helper.
+func (c Call) since() int64 {
+	if c.Asked <= 0 {
+		return 0
+	}
+	return max(1, c.Asked.Milliseconds())
+}
+
+// id is that of an act: in a call, one of the call, the act and the unit alone.
+func (c Call) id(r Request) string {
+	if c.ID == "" {
+		return rand.Text()
+	}
+	sum := sha256.Sum256([]byte(c.ID + "\n" + string(r.Act) + "\n" + string(r.Unit)))
+	return hex.EncodeToString(sum[:16])
+}
+
 func forWhom(ctx context.Context) string {
 	who, _ := ctx.Value(forKey{}).(string)
-	if len(who) > maxFor {
-		who = who[:maxFor]
-	}
-	return who
+	return cut(who, maxFor)
 }
+
+func cut(s string, most int) string { return s[:min(len(s), most)] }
 
 // Bounds of what is asked.
 const (
 	maxFor = 256
+	maxSay = 64 // of Before
 	minID  = 16
 	maxID  = 64
 )
@@ -112,8 +168,11 @@ func (a asked) check() (Request, error) {
 	if len(a.ID) < minID || len(a.ID) > maxID || !alphanumeric(a.ID) {
 		return bad(fault.Invalid, "a call is known by %d to %d letters and digits", minID, maxID)
 	}
-	if len(a.For) > maxFor {
-		return bad(fault.Invalid, "for whom it is takes %d bytes; at most %d", len(a.For), maxFor)
+	if a.Call != "" && (len(a.Call) < minID || len(a.Call) > maxID || !alphanumeric(a.Call)) || a.Since < 0 {
+		return bad(fault.Invalid, "what the runtime was asked is known by %d to %d letters and digits, and was asked before", minID, maxID)
+	}
+	if len(a.For) > maxFor || len(a.Before) > maxSay {
+		return bad(fault.Invalid, "for whom it is takes %d bytes, at most %d, and how it stood %d, at most %d", len(a.For), maxFor, len(a.Before), maxSay)
 	}
 	name, err := unit.ParseName(a.Unit)
 	if err != nil {
@@ -146,7 +205,11 @@ type asked struct {
 	Unit   string `json:"unit,omitempty"`
 	NoWait bool   `json:"nowait,omitempty"`
 	For    string `json:"for,omitempty"`
+	Call   string `json:"call,omitempty"` // that it is part of
+	Before string `json:"before,omitempty"`
+	Since  int64  `json:"since,omitempty"` // milliseconds since that was first asked; 0: it is new
 
+	About string   `json:"about,omitempty"` // a call, with an id of the question
 	Adopt bool     `json:"adopt,omitempty"`
 	Told  []string `json:"told,omitempty"`
 }
@@ -164,6 +227,9 @@ type answered struct {
 	For   string    `json:"for,omitempty"`
 	Began time.Time `json:"began,omitzero"`
 	End   *end      `json:"end,omitempty"`
+
+	About string  `json:"about,omitempty"`
+	Begun []Begun `json:"begun,omitempty"` // of that call
 }
 
 // end is how a call ended: an outcome, or a failure.

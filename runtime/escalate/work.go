@@ -34,6 +34,9 @@ func (s *Server) call(life context.Context, c *conn, a asked) {
 		return
 	}
 	r, err := a.check()
+	if err == nil && a.Since > 0 && s.book.forgotten(time.Now().Add(-time.Duration(a.Since)*time.Millisecond)) {
+		err = fault.New(fault.Timeout, string(r.Act), string(r.Unit), errors.New("what became of it is known no longer; it may have been done"))
+	}
 	if err == nil && s.book.underWay() >= maxCalls {
 		err = fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("busy: %d calls are under way", maxCalls))
 	}
@@ -86,7 +89,7 @@ func (s *Server) begin(ctx context.Context, c *conn, a asked, r Request) {
 		s.refuseCall(c, a, err)
 		return
 	}
-	e := &entry{ID: a.ID, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}}
+	e := &entry{ID: a.ID, Call: a.Call, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}, Said: a.Before}
 	known, err := s.book.begin(e)
 	switch {
 	case err != nil:
