@@ -171,6 +171,9 @@ func TestArgumentsAndRepliesAreTypes(t *testing.T) {
 		Call: &wire.CallEvent{Seat: "node-service-manager", Verb: "status", Account: "OPS", User: "UKEY", Arguments: `{"unit":"a.service","lines":0}`,
 			Digest: hex.EncodeToString(sum[:]), Result: "done", Took: r.Took.Seconds()}}, e)
 	require.Regexp(t, `^done in \d+ ms$`, e.Text)
+	_, err = d.Call(t.Context(), callOf(seats.Status, `{"unit":"a"}`))
+	require.NoError(t, err)
+	require.Equal(t, "a.service", l.last().Event().Unit, "the unit that is meant, by which events are found")
 
 	_, err = d.Call(t.Context(), callOf(seats.Status, `{"unit":"bad.service"}`))
 	require.EqualError(t, err, "reply: node-service-manager.status: units: it is null, and an array is wanted")

@@ -62,7 +62,7 @@ var table = []row{
 	{loops, "runtime/duty", "host/fault mesh/seal mesh/subject mesh/wire modules seats", ""},
 	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
 
-	{loops, "runtime/tool", "host/fault mesh/subject mesh/wire modules seats", "host/spool"},
+	{loops, "runtime/tool", "host/fault host/unit mesh/subject mesh/wire modules seats", "host/spool"},
 
 	{adapters, "host/systemd", "host/fault host/unit", "test/odd"},
 	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
