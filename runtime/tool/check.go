@@ -106,7 +106,7 @@ func (f *finder) text(at place, s *schema, v string) {
 	if s.pattern != nil && !s.pattern.MatchString(v) {
 		rule := fmt.Sprintf("%q does not match %s", cut(v, 64), s.pattern)
 		if at.meaning != "" {
-			rule += ": " + at.meaning
+			rule = fmt.Sprintf("%q is not of the form that is wanted: %s", cut(v, 64), at.meaning)
 		}
 		f.add(at, "%s", rule)
 	}

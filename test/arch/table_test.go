@@ -134,7 +134,7 @@ var outside = []foreign{
 	{"go.etcd.io/bbolt", "host/ledger host/spool", ""},
 	{"github.com/fsnotify/fsnotify", "host/disk host/folder", ""},
 	{"go.yaml.in/yaml/v3", "host/shape cmd/stead/cli", ""},
-	{"github.com/santhosh-tekuri/jsonschema/v6", "runtime/tool", ""},
+	{"github.com/santhosh-tekuri/jsonschema/v6", "", "runtime/tool"},
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
