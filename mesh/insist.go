@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"stead/host/fault"
-	"stead/mesh/identity"
 )
 
 const (
@@ -150,10 +149,8 @@ func (i *insistence) ask(ctx context.Context, s *Session, inbox string) error {
 		header.Set(askedHeader, strconv.FormatInt(max(1, time.Since(i.first).Milliseconds()), 10))
 	}
 	m := &nats.Msg{Subject: i.subject, Reply: inbox, Data: i.payload, Header: header}
-	if who := i.c.who.Load(); who.Role == identity.Operator {
-		if err := who.Sign(m, time.Now()); err != nil {
-			return err
-		}
+	if err := i.c.sign(m); err != nil {
+		return err
 	}
 	if err := s.nc.PublishMsg(m); err != nil {
 		return lostOr(err)
