@@ -12,7 +12,8 @@ import (
 // that reads the socket, one signal after the other and in order with replies,
 // so it only notes what happened.
 type receiver struct {
-	m *Manager
+	m      *Manager
+	sealer sealer // of the goroutine that reads
 
 	mu        sync.Mutex
 	live      bool // between attach and detach: what comes outside is covered by Changes.All

@@ -206,12 +206,13 @@ func parseSignal(c *cursor) (s signal, ok bool) {
 	return s, !c.bad
 }
 
-// pass is what godbus is to see of a message: all but what takeMessage takes in.
+// pass is what godbus is to see of a message: all but what takeMessage takes in,
+// and all properties of a unit as a text.
 func (r *receiver) pass(message []byte) []byte {
 	if r.takeMessage(message) {
 		return nil
 	}
-	return message
+	return r.sealer.dictionary(message)
 }
 
 // takeMessage takes in signals of changed properties, and those of no interest.
