@@ -107,7 +107,7 @@ func (g *grid) narrow(columns int, head []string, rows [][]string) {
 	room := max(columns-sum(wide)+wide[nameColumn], nameLeast)
 	for _, r := range rows {
 		if name := r[nameColumn]; len(name) > room { // names of units are ASCII
-			tail := (room - 1) / 2
+			tail := (room - 1) * 2 / 3
 			r[nameColumn] = name[:room-1-tail] + "…" + name[len(name)-tail:]
 		}
 	}
