@@ -31,7 +31,7 @@ func endpoints(node subject.Node, tools []tool.Tool, d dispatcher) []mesh.Endpoi
 		name := string(t.Seat) + "_" + string(t.Is.Name)
 		e := mesh.Endpoint{
 			Name: name, Subject: subject.ForVerb(t.Is.Class, node, t.Seat, t.Is.Name), Accounts: callers(t.Is.Class),
-			Timeout: t.Most, Together: t.Together, MaxRequest: tool.MaxArguments, Handler: handler(t, d), Metadata: described(t),
+			Timeout: t.Most, Together: t.Together, Handler: handler(t, d), Metadata: described(t),
 		}
 		if e.Timeout == 0 {
 			e.Timeout = tool.DefaultMost

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,13 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	_, err = w.call(alice, subject.Read, seats.Restart, `{"unit":"a.service"}`)
 	require.Equal(t, fault.Unavailable, fault.ClassOf(err), "a verb of another class is nobody's")
 
+	_, err = w.call(alice, subject.Write, seats.Stop, `{"unit":"`+strings.Repeat("x", tool.MaxArguments)+`"}`)
+	require.Equal(t, fault.Invalid, fault.ClassOf(err))
+	require.ErrorContains(t, err, "at most 65536")
+
 	var e *wire.Event
+	require.Eventually(t, func() bool { e = w.told("stop"); return e != nil }, patience, 20*time.Millisecond)
+	require.Equal(t, "invalid", e.Call.Result, "what is too large is on record too")
 	require.Eventually(t, func() bool { e = w.told("restart"); return e != nil }, patience, 20*time.Millisecond)
 	require.Equal(t, "operator alice", e.Who)
 	require.Equal(t, "a.service", e.Unit)
