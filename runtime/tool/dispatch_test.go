@@ -304,6 +304,7 @@ func TestStreamIsServedWhereTheVerbFollows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Equal(t, fault.Canceled, fault.ClassOf(d.Follow(ctx, callOf(seats.Journal, `{}`), &c)))
+	require.Regexp(t, `^followed for \d+ ms$`, l.last().Event().Text, "that its caller goes is how a stream ends")
 }
 
 func TestWhatCannotBeServedChangesNothing(t *testing.T) {

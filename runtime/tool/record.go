@@ -61,6 +61,9 @@ func (r Record) Event() wire.Event {
 		e.Call.Result, e.Reason = string(r.Class), string(r.Class)
 		e.Text = cut(r.Text, maxWords)
 	}
+	if r.Streamed && r.Class == fault.Canceled { // its caller went, which is how a stream ends
+		e.Text = fmt.Sprintf("followed for %s", short(r.Took))
+	}
 	return e
 }
 
