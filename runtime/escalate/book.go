@@ -37,8 +37,11 @@ type entry struct {
 	Before before    `json:"before"`
 	Said   string    `json:"said,omitempty"` // Request.Before
 	Job    uint32    `json:"job,omitempty"`  // 0: none is known of
-	End    *end      `json:"end,omitempty"`  // nil: it is under way
-	Told   bool      `json:"told,omitempty"`
+	// Links are what was changed, when systemd may not know it yet; nil: nothing is
+	// known of.
+	Links *unit.Linking `json:"links,omitempty"`
+	End   *end          `json:"end,omitempty"` // nil: it is under way
+	Told  bool          `json:"told,omitempty"`
 }
 
 // before is how a unit stood before a job.
@@ -110,7 +113,8 @@ func (b *book) set(e *entry) {
 		}
 		delete(b.calls, e.ID)
 		b.order = slices.DeleteFunc(b.order, func(id string) bool { return id == e.ID })
-		if e.End != nil {
+		// What was not done may be done when it is asked again.
+		if e.End != nil && !fault.Is(e.End.err(), fault.Unavailable) {
 			b.past.add(e)
 		}
 		return
@@ -197,7 +201,11 @@ func (b *book) begin(e *entry) (known *entry, err error) {
 		return nil, err
 	}
 	b.set(e)
-	return nil, b.trim()
+	if err := b.trim(); err != nil {
+		b.set(&entry{ID: e.ID, Told: true}) // it is not done
+		return nil, err
+	}
+	return nil, nil
 }
 
 // trim forgets the oldest calls whose end nobody was told, beyond maxUntold.

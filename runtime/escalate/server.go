@@ -86,7 +86,7 @@ func (s *Server) Run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	s.reloads.life = life
-	s.wg.Go(func() { s.watch(ctx) })
+	s.wg.Go(func() { s.watch(ctx, life) })
 	stop := context.AfterFunc(ctx, func() { _ = s.o.Listener.Close() })
 	defer stop()
 	err := s.accept(ctx, life)

@@ -18,10 +18,12 @@ const (
 	settle = 100 * time.Millisecond
 )
 
-// watch takes in how jobs end, until ctx ends.
-func (s *Server) watch(ctx context.Context) {
+// watch takes in how jobs end, until ctx ends. What it began by then has until life
+// ends.
+func (s *Server) watch(ctx, life context.Context) {
 	missed := map[string]time.Time{}
 	began := time.Now()
+	resumed := map[string]bool{}
 	next := time.NewTimer(recheck)
 	defer next.Stop()
 	for {
@@ -40,7 +42,7 @@ func (s *Server) watch(ctx context.Context) {
 		if !look && !changes.All {
 			continue
 		}
-		s.lookFor(ctx, missed, began)
+		s.lookFor(ctx, missed, s.interrupted(life, began, resumed))
 		if next.Reset(recheck); len(missed) > 0 {
 			next.Reset(settle)
 		}
@@ -55,12 +57,13 @@ func (s *Server) take(j unit.JobEnd) {
 	}
 }
 
-// lookFor looks for the jobs of calls under way, and makes out how those ended
-// that are in the queue no longer. Calls of an earlier helper that have no job
-// were being begun when it was ended.
-func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began time.Time) {
+// lookFor looks for the jobs of calls under way, and of those that an earlier
+// helper was ended in, and makes out how those ended that are in the queue no
+// longer.
+func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, interrupted map[string]func()) {
 	open := s.book.all(func(e *entry) bool {
-		return e.End == nil && (e.Job != 0 && time.Since(e.Began) > settle || e.Job == 0 && e.Began.Before(began))
+		_, is := e.Act.job()
+		return e.End == nil && is && (e.Job != 0 && time.Since(e.Began) > settle || interrupted[e.ID] != nil)
 	})
 	if len(open) == 0 {
 		clear(missed)
@@ -88,7 +91,12 @@ func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began
 			missed[e.ID] = time.Now()
 		case time.Since(missed[e.ID]) >= settle:
 			delete(missed, e.ID)
-			s.end(e.ID, madeOut(e, seen[i]))
+			how := madeOut(e, seen[i])
+			if again := interrupted[e.ID]; again != nil && how.Fault != nil && untouched(e, seen[i]) {
+				again()
+				continue
+			}
+			s.end(e.ID, how)
 		}
 	}
 }

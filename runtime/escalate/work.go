@@ -107,26 +107,42 @@ func (s *Server) do(ctx context.Context, e *entry) {
 		s.queue(ctx, e, kind)
 		return
 	}
-	out := Outcome{}
 	var err error
-	names := []unit.Name{e.Unit}
-	switch e.Act {
-	case Enable:
-		out.Links, err = s.o.Manager.Enable(ctx, names)
-	case Disable:
-		out.Links, err = s.o.Manager.Disable(ctx, names)
-	case ResetFailed:
-		err = s.o.Manager.ResetFailed(ctx, names)[0]
+	if e.Act == ResetFailed {
+		err = s.o.Manager.ResetFailed(ctx, []unit.Name{e.Unit})[0]
+	} else {
+		err = s.link(ctx, e)
 	}
-	// As systemctl does: what lies on disk is not what systemd knows.
-	if err == nil && e.Act != ResetFailed {
-		if err = s.reloads.do(ctx); err != nil {
-			err = fault.New(fault.Failed, string(e.Act), string(e.Unit), fmt.Errorf("the links are changed, and systemd does not know it: %w", err)).
-				WithHint("systemctl daemon-reload")
+	out := Outcome{Took: time.Since(e.Began)}
+	if e.Links != nil {
+		out.Links = *e.Links
+	}
+	s.end(e.ID, endOf(out, err))
+}
+
+// link changes links, and notes which before systemd is told: a helper that goes
+// on from there only tells it.
+func (s *Server) link(ctx context.Context, e *entry) error {
+	if e.Links == nil {
+		change := s.o.Manager.Enable
+		if e.Act == Disable {
+			change = s.o.Manager.Disable
+		}
+		links, err := change(ctx, []unit.Name{e.Unit})
+		if err != nil {
+			return err
+		}
+		e.Links = &links
+		if _, err := s.book.change(e.ID, func(e *entry) { e.Links = &links }); err != nil {
+			s.o.Logger.Error("calls are not noted", "error", err)
 		}
 	}
-	out.Took = time.Since(e.Began)
-	s.end(e.ID, endOf(out, err))
+	// As systemctl does: what lies on disk is not what systemd knows.
+	if err := s.reloads.do(ctx); err != nil {
+		return fault.New(fault.Failed, string(e.Act), string(e.Unit), fmt.Errorf("the links are changed, and systemd does not know it: %w", err)).
+			WithHint("systemctl daemon-reload")
+	}
+	return nil
 }
 
 func endOf(out Outcome, err error) *end {
