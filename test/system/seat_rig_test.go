@@ -102,3 +102,20 @@ func put(t *testing.T, file, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 }
+
+// startSeats boots a mesh whose nodes serve node-service-manager. It makes the test
+// parallel.
+func startSeats(t *testing.T, nodes ...string) *rig {
+	t.Helper()
+	r := startMesh(t, nodes...)
+	for _, m := range r.nodes {
+		require.NoError(t, m.WriteFile(etc+"/"+bystander, []byte(sleeper(1)), 0o644))
+		m.Run(t, "systemctl", "daemon-reload")
+		m.Run(t, "systemctl", "enable", "--now", "stead-escalate.socket", runtimeService)
+		m.Run(t, "systemctl", "start", bystander)
+	}
+	r.ctl.until("all nodes serve", func() bool {
+		return r.stead("status", bystander, "--all").Code == 0
+	})
+	return r
+}
