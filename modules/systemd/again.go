@@ -48,20 +48,17 @@ func (b begun) units() []unit.Name {
 	return all
 }
 
-// resumed are the units that an act means whose call was begun before. What was
-// judged then is not judged again: a unit may be gone since it was stopped. Of a
-// pattern what is new is added, unless all of it would be refused now.
+// resumed are the units that a pattern means whose call was begun before. What was
+// judged then is not judged again: a unit may be gone since it was stopped. What is
+// new is added, unless all of it would be refused now.
 func (m *Module) resumed(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
-	names := of.units()
-	if isGlob(a.Unit) {
-		more, err := m.matching(ctx, act, a)
-		if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Refused) {
-			return nil, err
-		}
-		names = append(names, more...)
-		slices.Sort(names)
-		names = slices.Compact(names)
+	more, err := m.matching(ctx, act, a)
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Refused) {
+		return nil, err
 	}
+	names := append(of.units(), more...)
+	slices.Sort(names)
+	names = slices.Compact(names)
 	all, err := m.details(ctx, names)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ func begunAct(act escalate.Act, n unit.Name) escalate.Begun {
 }
 
 func TestActThatWasBegunIsToldAsItWas(t *testing.T) {
-	f := newFakeNode(service("web.service", "www.service").state(unit.Inactive, "dead"))
+	f := newFakeNode(service("web.service").state(unit.Inactive, "dead"))
 	f.known = []escalate.Begun{begunAct(escalate.Start, "other.service"), begunAct(escalate.Restart, "web.service")}
-	reply, err := f.rig(t).act(seats.Restart, seats.ActArguments{Unit: "www"})
+	reply, err := f.rig(t).act(seats.Restart, seats.ActArguments{Unit: "we*"})
 	require.NoError(t, err)
 	require.Len(t, reply.Units, 1)
 	require.Equal(t, stateOf("active", "running"), reply.Units[0].Before, "not as it stands when it is asked again")
@@ -65,7 +65,9 @@ func TestStartBehindEnableIsToldAsItWas(t *testing.T) {
 func TestWithoutTheHelpersWordNothingIsDoneAgain(t *testing.T) {
 	f := newFakeNode(service("web.service"))
 	f.fails["Known"] = fault.New(fault.Unavailable, "", "", errors.New("the root helper was not asked"))
-	_, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: "web"})
+	_, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: "web*"})
+	require.Equal(t, fault.Unavailable, fault.ClassOf(err))
+	_, err = f.rig(t).link(seats.Enable, seats.EnableArguments{Unit: "web", Now: true})
 	require.Equal(t, fault.Unavailable, fault.ClassOf(err))
 	require.Empty(t, f.asked)
 }

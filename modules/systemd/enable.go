@@ -34,6 +34,10 @@ func (m *Module) relink(ctx context.Context, act escalate.Act, a seats.EnableArg
 	if err != nil {
 		return reply, err
 	}
+	of, err := m.begun(ctx, jobWith(act)) // once links are changed nothing may say that nothing was done
+	if err != nil {
+		return reply, err
+	}
 	links, err := m.links(ctx, act, n)
 	// Links of a unit that is gone are removed all the same.
 	gone := !exists(d.Load, d.Active)
@@ -50,10 +54,6 @@ func (m *Module) relink(ctx context.Context, act escalate.Act, a seats.EnableArg
 	reply.DeclaredBy = m.owners().of(namesOf(d)...)
 	reply.Note = undone(act, reply.DeclaredBy)
 	if a.Now {
-		of, err := m.begun(ctx, jobWith(act))
-		if err != nil {
-			return reply, err
-		}
 		reply.Acted = m.now(ctx, act, d, of)
 	}
 	return reply, nil

@@ -53,6 +53,7 @@ type fakeNode struct {
 	busy     int // acts under way
 	busiest  int
 	slow     time.Duration // of each act
+	blind    bool          // the helper does not see how units stand behind their jobs
 }
 
 func newFakeNode(units ...*fakeUnit) *fakeNode {
@@ -236,8 +237,15 @@ func (f *fakeNode) do(ctx context.Context, r escalate.Request) (out escalate.Out
 		}
 		return out, false, nil
 	}
+	if err := f.judge(r, u); err != nil {
+		return out, false, err
+	}
 	f.jobs++
 	out.Job = f.jobs
+	out.Before = &escalate.Stood{Standing: escalate.Standing{Active: u.Active, Sub: u.Sub}, ID: u.ID, Names: slices.Clone(u.Names), TriggeredBy: u.TriggeredBy}
+	if len(u.Names) > 64 {
+		out.Before.Names, out.Before.TriggeredBy, out.Before.Cut = nil, nil, true
+	}
 	switch {
 	case u.hangs:
 		u.Active, u.Sub = unit.Activating, "start"
@@ -260,7 +268,26 @@ func (f *fakeNode) do(ctx context.Context, r escalate.Request) (out escalate.Out
 	if out.Result == unit.JobFailed {
 		u.Active, u.Sub = unit.FailedState, "failed"
 	}
+	if !f.blind {
+		out.After = escalate.Standing{Active: u.Active, Sub: u.Sub}
+	}
 	return out, false, nil
+}
+
+// judge is what the helper refuses, of a call that it does not know.
+func (f *fakeNode) judge(r escalate.Request, u *fakeUnit) error {
+	if slices.ContainsFunc(f.known, func(b escalate.Begun) bool { return b.Unit == r.Unit && b.Act == r.Act }) {
+		return nil
+	}
+	d := u.Details
+	d.Names = append(slices.Clone(d.Names), r.Unit)
+	if err := guard(r.Act, string(r.Unit), []unit.Details{d}); err != nil {
+		return err
+	}
+	if !exists(u.Load, u.Active) {
+		return fault.New(fault.NotFound, string(r.Act), string(r.Unit), fmt.Errorf("Unit %s not found.", r.Unit))
+	}
+	return nil
 }
 
 // Read implements journal.

@@ -175,7 +175,7 @@ func TestUnknownUnitIsAnsweredWithTheClosestNames(t *testing.T) {
 		_, err = r.act(seats.Start, seats.ActArguments{Unit: name})
 		requireFault(t, err, fault.NotFound, "start: "+unit.Full(name)+": "+want[0], want[1])
 	}
-	require.Empty(t, f.asked, "nothing was done")
+	require.Zero(t, f.jobs, "nothing was done")
 	require.Equal(t, 1, f.calls["Files"], "systemd reads every unit file to list them, which is not done for each wrong name")
 
 	// The hint is no more than that: the answer comes without it.

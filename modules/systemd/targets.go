@@ -25,22 +25,11 @@ const (
 	mostShown = 8
 )
 
-// targets are the units that an act means, as they stand before it, by name. All
-// that forbids the act is found before anything is done.
+// targets are the units that a pattern means, as they stand before an act on them,
+// by name. All that forbids the act is found before anything is done.
 func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
 	if len(of) > 0 {
 		return m.resumed(ctx, act, a, of)
-	}
-	if !isGlob(a.Unit) {
-		n, err := named(string(act), a.Unit)
-		if err != nil {
-			return nil, err
-		}
-		d, err := m.target(ctx, act, n)
-		if err != nil {
-			return nil, err
-		}
-		return []unit.Details{d}, nil
 	}
 	names, err := m.matching(ctx, act, a)
 	if err != nil {
@@ -64,23 +53,6 @@ func (m *Module) details(ctx context.Context, names []unit.Name) ([]unit.Details
 		}
 	}
 	return all, nil
-}
-
-// target is one unit that is named, with what forbids the act.
-func (m *Module) target(ctx context.Context, act escalate.Act, n unit.Name) (unit.Details, error) {
-	d, err := m.o.Reader.Details(ctx, n)
-	if err != nil {
-		return d, err
-	}
-	if !exists(d.Load, d.Active) {
-		// The name alone may be protected.
-		if why := forbidden(act, n); why != "" {
-			return d, about(fault.Refused, string(act), n, "it is protected: %s", why)
-		}
-		return d, m.unknown(ctx, string(act), string(n))
-	}
-	d.Names = append(d.Names, n)
-	return d, guard(act, string(n), []unit.Details{d})
 }
 
 // matching are the loaded units that a pattern means.

@@ -36,7 +36,8 @@ type entry struct {
 	Began  time.Time `json:"began"`
 	Before before    `json:"before"`
 	Said   string    `json:"said,omitempty"` // Request.Before
-	Job    uint32    `json:"job,omitempty"`  // 0: none is known of
+	Stood  *Stood    `json:"stood,omitempty"`
+	Job    uint32    `json:"job,omitempty"` // 0: none is known of
 	// Links are what was changed, when systemd may not know it yet; nil: nothing is
 	// known of.
 	Links *unit.Linking `json:"links,omitempty"`
@@ -51,7 +52,7 @@ type before struct {
 }
 
 func (e *entry) answer() answered {
-	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, End: e.End}
+	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, Stood: e.Stood, End: e.End}
 }
 
 // book is all calls that matter, in memory and in a file, which outlives the

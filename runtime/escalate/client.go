@@ -53,6 +53,7 @@ type pending struct {
 	line    []byte
 	sent    bool
 	job     uint32
+	stood   *Stood
 	waiting int // who waits: a call that comes twice is one
 	ended   chan struct{}
 	end     answered // once ended is closed
@@ -102,8 +103,9 @@ func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
 	}
 	a, err := c.wait(ctx, p, r)
 	if err != nil {
-		return Outcome{Job: a.Job}, err
+		return Outcome{Job: a.Job, Before: a.Stood}, err
 	}
+	a.End.Before = a.Stood
 	return a.End.Outcome, a.End.err()
 }
 
@@ -179,7 +181,7 @@ func (c *Client) leave(ctx context.Context, p *pending, r Request) (answered, er
 		delete(c.pending, p.id)
 	}
 	fail := func(class fault.Class, format string, args ...any) (answered, error) {
-		return answered{Job: p.job}, fault.New(class, string(r.Act), string(r.Unit), fmt.Errorf(format, args...))
+		return answered{Job: p.job, Stood: p.stood}, fault.New(class, string(r.Act), string(r.Unit), fmt.Errorf(format, args...))
 	}
 	class := fault.Timeout
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -312,7 +314,7 @@ func (c *Client) take(a answered) {
 	c.mu.Lock()
 	p := c.pending[a.ID]
 	if p != nil && a.Job != 0 {
-		p.job = a.Job
+		p.job, p.stood = a.Job, a.Stood
 	}
 	if p != nil && (a.End != nil || a.About != "") {
 		p.end = a

@@ -74,9 +74,19 @@ func (p *pid1) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
 	out := make([]unit.Ties, len(names))
 	for i, n := range names {
 		out[i] = p.ties[n]
-		out[i].Active, out[i].Invocation = seen[i].Active, seen[i].Invocation
+		st := seen[i]
+		out[i].ID, out[i].Load, out[i].Active, out[i].Sub, out[i].Invocation = st.ID, st.Load, st.Active, st.Sub, st.Invocation
 	}
 	return out, nil
+}
+
+func (p *pid1) Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error) {
+	seen, err := p.Observe(ctx, names)
+	out := make([]unit.Listed, len(seen))
+	for i, st := range seen {
+		out[i] = unit.Listed{Name: st.ID, Load: st.Load, Active: st.Active, Sub: st.Sub}
+	}
+	return out, err
 }
 
 func me() unit.Process {

@@ -21,6 +21,8 @@ const (
 	maxActs = 64
 	// actFor bounds everything of an act but the wait for its job.
 	actFor = 60 * time.Second
+	// afterFor bounds a look at how a unit stands behind its job.
+	afterFor = 2 * time.Second
 	// stopFor bounds how long a helper that ends waits for acts that it began.
 	stopFor = 5 * time.Second
 	// fresh is how long PID 1's word holds against those who are not the main

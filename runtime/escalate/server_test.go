@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func TestSystemdsRefusalIsHandedOn(t *testing.T) {
 	_, err := c.Do(bound(t), Request{Act: Start, Unit: "none.service"})
 	require.Equal(t, fault.NotFound, fault.ClassOf(err))
 	require.ErrorContains(t, err, "start: none.service: Unit none.service not found")
-	r.logged("act failed", "unit=none.service")
+	r.logged("act refused", "unit=none.service")
 }
 
 func TestWhatIsAskedIsJudgedAnew(t *testing.T) {
@@ -181,7 +182,39 @@ func TestDeadlineLeavesTheJobAndItsEndIsToldLate(t *testing.T) {
 	end := l.one(t)
 	require.NoError(t, end.Err)
 	require.Equal(t, Late{ID: end.ID, Act: Start, Unit: "s.service", For: "operator alice", Began: end.Began,
-		Outcome: Outcome{Job: out.Job, Result: unit.JobDone, Took: end.Took}}, end)
+		Outcome: Outcome{Job: out.Job, Result: unit.JobDone, After: Standing{unit.Active, "running"}, Took: end.Took}}, end)
+	require.Equal(t, Standing{unit.Inactive, "dead"}, out.Before.Standing, "as far as it is known")
+}
+
+// TestActSaysHowTheUnitStoodAndStands: nobody else has to look, also of a call that
+// comes anew to another helper.
+func TestActSaysHowTheUnitStoodAndStands(t *testing.T) {
+	r := newRig(t)
+	r.unit("s.service", sleeper)
+	r.m.ties["s.service"] = unit.Ties{Names: []unit.Name{"a.service", "s.service"}, TriggeredBy: []unit.Name{"s.timer"}}
+	stop := r.helper()
+	c, _ := r.client(nil)
+	want := &Stood{Standing{unit.Inactive, "dead"}, "s.service", []unit.Name{"a.service", "s.service"}, []unit.Name{"s.timer"}, false}
+	ctx := WithCall(bound(t), Call{ID: strings.Repeat("c", 20)})
+	out, err := c.Do(ctx, Request{Act: Start, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, want, out.Before)
+	require.Equal(t, Standing{unit.Active, "running"}, out.After)
+	stop()
+	r.helper()
+	again, err := c.Do(ctx, Request{Act: Start, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	require.Len(t, r.did(), 1)
+
+	r.m.ties["s.service"] = unit.Ties{Names: slices.Repeat([]unit.Name{"a.service"}, maxNames+1)}
+	out, err = c.Do(bound(t), Request{Act: Stop, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, &Stood{Standing{unit.Active, "running"}, "s.service", nil, nil, true}, out.Before, "there is no room for all of its names")
+	_, err = c.Do(bound(t), Request{Act: Restart, Unit: "none.service"})
+	require.Equal(t, fault.NotFound, fault.ClassOf(err))
+	require.EqualError(t, err, "restart: none.service: Unit none.service not found.")
+	require.Len(t, r.did(), 2)
 }
 
 func TestNoWaitAnswersWhenTheJobIsQueued(t *testing.T) {
@@ -194,7 +227,7 @@ func TestNoWaitAnswersWhenTheJobIsQueued(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, out.Job)
 	require.Empty(t, out.Result)
-	require.NoError(t, r.m.Ready("s.service"))
+	require.Eventually(t, func() bool { return r.m.Ready("s.service") == nil }, 10*time.Second, time.Millisecond)
 	_, err = c.Do(bound(t), Request{Act: ResetFailed, Unit: "s.service"})
 	require.NoError(t, err)
 	require.Empty(t, l.seen())

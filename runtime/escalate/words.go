@@ -60,8 +60,33 @@ type Request struct {
 	Before string
 }
 
+// Standing is how a unit stands at one moment.
+type Standing struct {
+	Active unit.ActiveState `json:"active,omitempty"`
+	Sub    string           `json:"sub,omitempty"`
+}
+
+// Stood is how a unit stood before an act on it, and what it is called.
+type Stood struct {
+	Standing
+	ID          unit.Name   `json:"id"`
+	Names       []unit.Name `json:"names,omitempty"`       // all of its own
+	TriggeredBy []unit.Name `json:"triggeredby,omitempty"` // units that start it
+	Cut         bool        `json:"cut,omitempty"`         // there are more of both than are told of every act
+}
+
+func stoodOf(t unit.Ties) *Stood {
+	s := &Stood{Standing{t.Active, t.Sub}, t.ID, t.Names, t.TriggeredBy, false}
+	if len(t.Names)+len(t.TriggeredBy) > maxNames {
+		s.Names, s.TriggeredBy, s.Cut = nil, nil, true
+	}
+	return s
+}
+
 // Outcome is what became of an act that was done.
 type Outcome struct {
+	Before *Stood         `json:"-"`                // of a job; nil when that is not known
+	After  Standing       `json:"after,omitzero"`   // as seen behind the end of a job; zero when it was not
 	Job    uint32         `json:"job,omitempty"`    // 0: the act is no job
 	Result unit.JobResult `json:"result,omitempty"` // of the job; "": it was not waited for
 	Links  unit.Linking   `json:"links,omitzero"`   // of enable and disable
@@ -151,8 +176,10 @@ func cut(s string, most int) string { return s[:min(len(s), most)] }
 const (
 	maxFor = 256
 	maxSay = 64 // of Before
-	minID  = 16
-	maxID  = 64
+	// maxNames are those of a unit that are told with an act on it.
+	maxNames = 64
+	minID    = 16
+	maxID    = 64
 )
 
 // check returns the request of a line, judged by its form alone.
@@ -226,6 +253,7 @@ type answered struct {
 	Unit  unit.Name `json:"unit,omitempty"`
 	For   string    `json:"for,omitempty"`
 	Began time.Time `json:"began,omitzero"`
+	Stood *Stood    `json:"stood,omitempty"`
 	End   *end      `json:"end,omitempty"`
 
 	About string  `json:"about,omitempty"`

@@ -90,6 +90,9 @@ func (s *Server) begin(ctx context.Context, c *conn, a asked, r Request) {
 		return
 	}
 	e := &entry{ID: a.ID, Call: a.Call, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}, Said: a.Before}
+	if _, job := r.Act.job(); job {
+		e.Stood = stoodOf(ties)
+	}
 	known, err := s.book.begin(e)
 	switch {
 	case err != nil:
@@ -167,25 +170,43 @@ func (s *Server) queue(ctx context.Context, e *entry, kind unit.JobType) {
 		return
 	}
 	s.o.Logger.Info("job queued", "act", e.Act, "unit", e.Unit, "for", e.For, "job", q.ID)
-	if e.NoWait {
+	result, over := s.ends.of(q.ID)
+	switch {
+	case e.NoWait:
 		s.end(e.ID, &end{Outcome: Outcome{Job: q.ID, Took: time.Since(e.Began)}})
-		return
-	}
-	if result, ok := s.ends.of(q.ID); ok {
-		s.jobEnded(e.ID, q.ID, result)
-		return
-	}
-	s.tell(now)
-}
-
-func (s *Server) jobEnded(id string, job uint32, result unit.JobResult) {
-	e := s.book.known(id)
-	if e != nil {
-		s.end(id, &end{Outcome: Outcome{Job: job, Result: result, Took: time.Since(e.Began)}})
+	case over:
+		s.jobsEnded(ctx, []jobEnd{{now, result, time.Since(e.Began)}})
+	default:
+		s.tell(now)
 	}
 }
 
-// end notes how a call ended, logs it, and tells the runtime. Only the first end
+// jobEnd is the end of the job that a call waits for.
+type jobEnd struct {
+	of     *entry
+	result unit.JobResult
+	took   time.Duration
+}
+
+// jobsEnded ends calls, each with how its unit stands behind its job.
+func (s *Server) jobsEnded(ctx context.Context, all []jobEnd) {
+	names := make([]unit.Name, len(all))
+	for i, j := range all {
+		names[i] = j.of.Unit
+	}
+	ctx, cancel := context.WithTimeout(ctx, afterFor)
+	defer cancel()
+	seen, err := s.o.Manager.Named(ctx, names)
+	for i, j := range all {
+		out := Outcome{Job: j.of.Job, Result: j.result, Took: j.took}
+		if err == nil { // else whoever asked looks for itself
+			out.After = Standing{seen[i].Active, seen[i].Sub}
+		}
+		s.end(j.of.ID, &end{Outcome: out})
+	}
+}
+
+// end notes how a call ended, tells the runtime, and logs it. Only the first end
 // of a call counts.
 func (s *Server) end(id string, how *end) {
 	e, err := s.book.change(id, func(e *entry) { e.End = how })
@@ -195,6 +216,7 @@ func (s *Server) end(id string, how *end) {
 	if e == nil {
 		return
 	}
+	s.tell(e)
 	log := s.o.Logger.With("act", e.Act, "unit", e.Unit, "for", e.For, "took", time.Since(e.Began).Round(time.Millisecond))
 	switch err := how.err(); {
 	case err != nil:
@@ -204,7 +226,6 @@ func (s *Server) end(id string, how *end) {
 	default:
 		log.Info("act done", "made", len(how.Links.Made), "removed", len(how.Links.Removed))
 	}
-	s.tell(e)
 }
 
 // ends are the last jobs that ended: the end of one can be there before its
