@@ -152,11 +152,12 @@ func (i *insistence) ask(ctx context.Context, s *Session, inbox string) error {
 	if err := i.c.sign(m); err != nil {
 		return err
 	}
+	now := time.Now()
 	if err := s.nc.PublishMsg(m); err != nil {
 		return lostOr(err)
 	}
 	if i.open++; i.open == 1 {
-		i.first = time.Now()
+		i.first = now
 	}
 	return nil
 }

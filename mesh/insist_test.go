@@ -123,11 +123,10 @@ func TestACallThatMayHaveBeenDoneSaysSoToWhoeverServesNext(t *testing.T) {
 			return []byte("done"), nil
 		}
 	}
-	_, end := serve(t, first, mesh.Endpoint{Handler: handler(false)})
+	serve(t, first, mesh.Endpoint{Handler: handler(false)})
 	got := insist(t, host, "act")
 	<-inside
 	first.Close()
-	go func() { _ = end() }()
 	time.Sleep(300 * time.Millisecond)
 	serve(t, m.Connect(identity.Controller, "c2"), mesh.Endpoint{Handler: handler(true)})
 	reply, err := got()
