@@ -158,8 +158,9 @@ func readNATS(path string) (map[string]json.RawMessage, error) {
 		return nil, failed("read nats context", path, err)
 	}
 	fields := map[string]json.RawMessage{}
-	if json.Unmarshal(text, &fields) != nil || fields == nil {
-		return map[string]json.RawMessage{}, nil
+	_ = json.Unmarshal(text, &fields) // what is no context has no fields
+	if fields == nil {                // it was null
+		fields = map[string]json.RawMessage{}
 	}
 	return fields, nil
 }
