@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,5 +74,57 @@ func TestTiesAndMainProcessesAreThoseOfPID1(t *testing.T) {
 		p, err := m.Process(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, unit.Process{UID: unit.NoUID}, p, name)
+	}
+}
+
+// TestWhatAJobMadeOfItsUnitIsToldBeforeItsEnd: whoever hears of the end need not ask
+// how the unit stands.
+func TestWhatAJobMadeOfItsUnitIsToldBeforeItsEnd(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	m := connect(t, Options{})
+	names := sleepers(t, 30)
+	require.NoError(t, os.WriteFile("/etc/systemd/system/bad.service", []byte("[Service]\nType=oneshot\nExecStart=/bin/false\n"), 0o644))
+	_, err := m.Reload(t.Context())
+	require.NoError(t, err)
+	_, _, ok := m.Standing(names[0])
+	require.False(t, ok, "it was not heard of yet")
+	names = append(names, "bad.service")
+	for _, job := range []unit.JobType{unit.StartJob, unit.RestartJob, unit.StopJob} {
+		requests := make([]unit.JobRequest, len(names))
+		for i, n := range names {
+			requests[i] = unit.JobRequest{Name: n, Type: job}
+		}
+		m.Drain()
+		for _, q := range m.Enqueue(t.Context(), requests) {
+			require.NoError(t, q.Err)
+		}
+		for ended := 0; ended < len(names); {
+			select {
+			case <-m.Wake():
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%d of %d jobs ended", ended, len(names))
+			}
+			for _, j := range m.Drain().Jobs {
+				ended++
+				active, _, ok := m.Standing(j.Unit)
+				want := map[bool]unit.ActiveState{true: unit.Active, false: unit.Inactive}[job != unit.StopJob]
+				if j.Unit == "bad.service" {
+					want = unit.FailedState
+				}
+				if !ok && job == unit.StopJob {
+					continue // it was unloaded
+				}
+				require.Equal(t, []any{true, want}, []any{ok, active}, "%s %s", job, j.Unit)
+			}
+		}
+		listed, err := m.Named(t.Context(), names)
+		require.NoError(t, err)
+		for _, l := range listed {
+			if active, sub, ok := m.Standing(l.Name); ok {
+				require.Equal(t, []any{l.Active, l.Sub}, []any{active, sub}, l.Name)
+			}
+		}
 	}
 }

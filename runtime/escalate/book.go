@@ -51,6 +51,14 @@ type before struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
+// name is what the unit is called, as far as it is known.
+func (e *entry) name() unit.Name {
+	if e.Stood != nil {
+		return e.Stood.ID
+	}
+	return e.Unit
+}
+
 func (e *entry) answer() answered {
 	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, Stood: e.Stood, End: e.End}
 }

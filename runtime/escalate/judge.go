@@ -18,6 +18,7 @@ const maxStopped = 500
 type looker interface {
 	Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
 	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
+	Standing(name unit.Name) (active unit.ActiveState, sub string, ok bool)
 }
 
 // judge refuses what would saw off the branch that stead sits on, by the unit's

@@ -44,6 +44,8 @@ type pid1 struct {
 	asked int
 	err   error
 	ties  map[unit.Name]unit.Ties
+	// untold are units that it says nothing of when a job ends.
+	untold map[unit.Name]bool
 	// tiesErr is answered in place of ties.
 	tiesErr error
 }
@@ -56,6 +58,18 @@ func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
 		return unit.Process{UID: unit.NoUID}, nil
 	}
 	return p.main, p.err
+}
+
+// Standing says nothing of units that are not told of.
+func (p *pid1) Standing(n unit.Name) (active unit.ActiveState, sub string, ok bool) {
+	p.mu.Lock()
+	untold := p.untold[n]
+	p.mu.Unlock()
+	seen, err := p.Observe(context.Background(), []unit.Name{n})
+	if err != nil || untold {
+		return "", "", false
+	}
+	return seen[0].Active, seen[0].Sub, true
 }
 
 func (p *pid1) setMain(main unit.Process) {

@@ -206,6 +206,12 @@ func TestActSaysHowTheUnitStoodAndStands(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, out, again)
 	require.Len(t, r.did(), 1)
+	r.m.mu.Lock()
+	r.m.untold = map[unit.Name]bool{"s.service": true}
+	r.m.mu.Unlock()
+	out, err = c.Do(bound(t), Request{Act: Restart, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, Standing{unit.Active, "running"}, out.After, "it was asked")
 
 	r.m.ties["s.service"] = unit.Ties{Names: slices.Repeat([]unit.Name{"a.service"}, maxNames+1)}
 	out, err = c.Do(bound(t), Request{Act: Stop, Unit: "s.service"})
@@ -214,7 +220,7 @@ func TestActSaysHowTheUnitStoodAndStands(t *testing.T) {
 	_, err = c.Do(bound(t), Request{Act: Restart, Unit: "none.service"})
 	require.Equal(t, fault.NotFound, fault.ClassOf(err))
 	require.EqualError(t, err, "restart: none.service: Unit none.service not found.")
-	require.Len(t, r.did(), 2)
+	require.Len(t, r.did(), 3)
 }
 
 func TestNoWaitAnswersWhenTheJobIsQueued(t *testing.T) {

@@ -47,8 +47,7 @@ func (s *Server) watch(ctx, life context.Context) {
 	}
 }
 
-// take ends the calls that wait for jobs. It does not wait for PID 1, which may
-// have more to say.
+// take ends the calls that wait for jobs.
 func (s *Server) take(life context.Context, jobs []unit.JobEnd) {
 	var all []jobEnd
 	for _, j := range jobs {
@@ -57,9 +56,7 @@ func (s *Server) take(life context.Context, jobs []unit.JobEnd) {
 			all = append(all, jobEnd{&e, j.Result, time.Since(e.Began)})
 		}
 	}
-	if len(all) > 0 {
-		s.wg.Go(func() { s.jobsEnded(life, all) })
-	}
+	s.jobsEnded(life, all)
 }
 
 // lookFor looks for the jobs of calls under way, and of those that an earlier

@@ -175,7 +175,7 @@ func (s *Server) queue(ctx context.Context, e *entry, kind unit.JobType) {
 	case e.NoWait:
 		s.end(e.ID, &end{Outcome: Outcome{Job: q.ID, Took: time.Since(e.Began)}})
 	case over:
-		s.jobsEnded(ctx, []jobEnd{{now, result, time.Since(e.Began)}})
+		s.jobsEnded(context.WithoutCancel(ctx), []jobEnd{{now, result, time.Since(e.Began)}})
 	default:
 		s.tell(now)
 	}
@@ -188,8 +188,25 @@ type jobEnd struct {
 	took   time.Duration
 }
 
-// jobsEnded ends calls, each with how its unit stands behind its job.
+// jobsEnded ends calls, each with how its unit stands behind its job. PID 1 told
+// that with the end of most.
 func (s *Server) jobsEnded(ctx context.Context, all []jobEnd) {
+	var untold []jobEnd
+	for _, j := range all {
+		if active, sub, ok := s.o.Manager.Standing(j.of.name()); ok {
+			s.jobEnded(j, Standing{active, sub})
+		} else {
+			untold = append(untold, j)
+		}
+	}
+	if len(untold) > 0 {
+		s.wg.Go(func() { s.lookBehind(ctx, untold) })
+	}
+}
+
+// lookBehind asks PID 1 how units stand behind their jobs. When it does not say,
+// whoever asked for the act looks for itself.
+func (s *Server) lookBehind(ctx context.Context, all []jobEnd) {
 	names := make([]unit.Name, len(all))
 	for i, j := range all {
 		names[i] = j.of.Unit
@@ -198,12 +215,16 @@ func (s *Server) jobsEnded(ctx context.Context, all []jobEnd) {
 	defer cancel()
 	seen, err := s.o.Manager.Named(ctx, names)
 	for i, j := range all {
-		out := Outcome{Job: j.of.Job, Result: j.result, Took: j.took}
-		if err == nil { // else whoever asked looks for itself
-			out.After = Standing{seen[i].Active, seen[i].Sub}
+		var after Standing
+		if err == nil {
+			after = Standing{seen[i].Active, seen[i].Sub}
 		}
-		s.end(j.of.ID, &end{Outcome: out})
+		s.jobEnded(j, after)
 	}
+}
+
+func (s *Server) jobEnded(j jobEnd, after Standing) {
+	s.end(j.of.ID, &end{Outcome: Outcome{Job: j.of.Job, Result: j.result, After: after, Took: j.took}})
 }
 
 // end notes how a call ended, tells the runtime, and logs it. Only the first end
