@@ -9,6 +9,7 @@ FUZZTIME   ?= 30s
 BENCHTIME  ?= 1s
 GOTESTFLAGS ?=
 LINTER     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+NATS       := github.com/nats-io/natscli/nats@v0.5.0
 
 DESTDIR    ?=
 PREFIX     ?= /usr/local
@@ -30,7 +31,7 @@ build: need-go ## compile the program into build/stead
 	@echo "build/stead $(VERSION)"
 
 .PHONY: test
-test: need-go need-root need-tools ## run every test, those on a real systemd in lab nodes too (root; under 8 minutes)
+test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 8 minutes)
 	$(GO) test -count=1 -timeout 15m $(GOTESTFLAGS) ./...
 
 .PHONY: race
@@ -69,7 +70,7 @@ demo-host: need-go need-root need-tools ## show one machine that keeps a folder 
 	@$(GO) run ./test/demo host
 
 .PHONY: check
-check: need-go need-root need-tools ## the long one: every test with STEAD_CHECK=full (root)
+check: need-go need-root need-tools need-nats ## the long one: every test with STEAD_CHECK=full (root)
 	STEAD_CHECK=full $(GO) test -count=1 -timeout 60m ./...
 
 .PHONY: lab-sweep
@@ -77,7 +78,7 @@ lab-sweep: need-go need-root ## remove lab nodes that nobody answers for any mor
 	@$(GO) run ./test/lab/node sweep
 
 .PHONY: lab-count
-lab-count: need-go need-root need-tools ## run the tests and record in test/lab/expected how many ran in lab nodes (root)
+lab-count: need-go need-root need-tools need-nats ## run the tests and record in test/lab/expected how many ran in lab nodes (root)
 	@mkdir -p build && rm -f build/lab-ledger
 	@STEAD_LAB_LEDGER=$(CURDIR)/build/lab-ledger $(MAKE) test
 	@{ echo "# How many lab tests ran at least when all passed; CI fails below it. Written by: make lab-count"; \
@@ -120,6 +121,15 @@ need-root:
 .PHONY: need-tools
 need-tools:
 	@.ci/tools lab
+
+.PHONY: need-nats
+need-nats: need-go build/bin/nats
+
+build/bin/nats:
+	@echo "building the nats command once (about a minute): tests ask nodes with it"
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/build/bin GOFLAGS=-mod=mod $(GO) install $(NATS) || { \
+		echo "error: the nats command, with which tests ask nodes, was not built" >&2; \
+		echo "hint: it comes as a Go module, $(NATS); look whether modules can be loaded: $(GO) env GOPROXY" >&2; exit 1; }
 
 .PHONY: need-cc
 need-cc:

@@ -30,6 +30,7 @@ type Options struct {
 	Name        string // how the server shows this client: "host ws1"
 	Logger      *slog.Logger
 	Timeout     time.Duration // of a call whose context has no deadline; 0 is 10 s
+	Absence     time.Duration // how long Insist asks in vain; 0 is 10 s: longer than a runtime, or a controller with its server, takes to come back
 	Ping        time.Duration // after this long a silent peer is asked, and after twice as long it is given up; 0 is 10 s
 }
 
@@ -37,6 +38,7 @@ type Options struct {
 type Conn struct {
 	name    string
 	timeout time.Duration
+	absence time.Duration
 	ping    time.Duration
 	read    func() (identity.Credentials, error)
 	log     *slog.Logger
@@ -59,7 +61,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, fault.New(fault.Internal, "connect", o.Name, errors.New("credentials, name and logger are required"))
 	}
 	c := &Conn{
-		name: o.Name, timeout: orElse(o.Timeout, 10*time.Second), ping: orElse(o.Ping, 10*time.Second),
+		name: o.Name, timeout: orElse(o.Timeout, 10*time.Second), absence: orElse(o.Absence, 10*time.Second), ping: orElse(o.Ping, 10*time.Second),
 		read: o.Credentials, log: o.Logger,
 		done: make(chan struct{}), doubt: make(chan struct{}, 1),
 		board: board{wakes: map[chan struct{}]struct{}{}}, asks: asks{open: map[string]map[*ask]struct{}{}},

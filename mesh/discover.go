@@ -79,7 +79,7 @@ func (s *Service) identity() micro.ServiceIdentity {
 }
 
 func (s *Service) info() any {
-	out := micro.Info{ServiceIdentity: s.identity(), Type: micro.InfoResponseType}
+	out := micro.Info{ServiceIdentity: s.identity(), Type: micro.InfoResponseType, Description: s.o.Description}
 	for _, e := range s.ends {
 		out.Endpoints = append(out.Endpoints, micro.EndpointInfo{Name: e.Name, Subject: e.Subject, QueueGroup: e.Queue, Metadata: e.Metadata})
 	}

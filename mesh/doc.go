@@ -8,14 +8,17 @@
 // mesh/identity; values that are kept are the work of mesh/bucket.
 //
 // Use: Connect returns at once and dials in the background; Wait waits for the
-// first connection. Call and CallAll ask, NewService and its Run answer, Publish
-// and Listen pass hints, Follow takes a stream of an Endpoint that has one. Notify wakes whoever must look again when a connection
-// comes or goes; State says how it stands now.
+// first connection. Call and CallAll ask once, Insist until there is an answer,
+// NewService and its Run answer, Publish and Listen pass hints, Follow takes a
+// stream of an Endpoint that has one. Notify wakes whoever must look again when a
+// connection comes or goes; State says how it stands now.
 //
 // Nothing is queued while there is no connection: a call fails at once with
 // class unavailable, and whoever keeps something right tries again when it is
 // woken. A call that was sent and has no answer fails with class timeout, since
-// it may have been done.
+// it may have been done. What is insisted on has a name, under which it is asked
+// again; an endpoint that has it in hand takes it once, and a handler behind the
+// loss of another one learns that it may have been done.
 //
 // Memory is bounded everywhere: calls that wait and run by each endpoint's
 // limits, answers by size, what is received by the subscription's limits, a

@@ -48,6 +48,7 @@ type endpoint struct {
 
 	mu     sync.Mutex
 	open   map[*job]struct{} // taken and not answered
+	named  map[callName]*job // those of them that have a name
 	closed bool              // no more is taken
 }
 
@@ -82,7 +83,7 @@ func newEndpoint(s *Service, e Endpoint) (*endpoint, error) {
 	e.Life = orElse(e.Life, streamLife)
 	end := &endpoint{
 		Endpoint: e, s: s, places: make(chan struct{}, e.Together+e.Waiting), slots: make(chan struct{}, e.Together),
-		flows: make(chan struct{}, e.Streams), open: map[*job]struct{}{},
+		flows: make(chan struct{}, e.Streams), open: map[*job]struct{}{}, named: map[callName]*job{},
 	}
 	// Handlers outlive the context that ends the service, until they are drained.
 	end.life, end.end = context.WithCancelCause(context.WithoutCancel(s.c.life))
@@ -96,7 +97,32 @@ type job struct {
 	r    Request
 	once sync.Once
 
-	stream *Stream // that it became; nil: none. Guarded by endpoint.mu
+	// Guarded by endpoint.mu:
+	stream *Stream   // that it became; nil: none
+	last   *nats.Msg // by which it was asked last: who asked that way is answered
+	asked  int       // how often
+}
+
+// callName is a call across all the times that it is asked. Names are the
+// caller's, and reach nobody else's calls.
+type callName struct {
+	caller identity.Caller
+	call   string
+}
+
+func (j *job) name() callName { return callName{j.r.Caller, j.r.Call} }
+
+// nameOf is the name of a call and how long ago it was first asked.
+func nameOf(m *nats.Msg) (string, time.Duration) {
+	name := m.Header.Get(callHeader)
+	if name == "" || len(name) > maxCall {
+		return "", 0
+	}
+	ms, ok := number(m, askedHeader)
+	if !ok {
+		return name, 0
+	}
+	return name, time.Duration(min(ms, mostAsked.Milliseconds())) * time.Millisecond
 }
 
 // take looks at one message and never waits: nats.go delivers the next one when
@@ -107,13 +133,17 @@ func (e *endpoint) take(session *Session, m *nats.Msg) {
 		e.drop(m, err)
 		return
 	}
-	j := &job{m: m, r: Request{Subject: m.Subject, Caller: caller, Payload: m.Data}}
+	j := &job{m: m, last: m, asked: 1, r: Request{Subject: m.Subject, Caller: caller, Payload: m.Data}}
+	j.r.Call, j.r.Asked = nameOf(m)
 	if e.MaxRequest > 0 && len(m.Data) > e.MaxRequest {
 		e.answer(j, nil, fault.New(fault.Invalid, "call", e.Name, fmt.Errorf("request of %d bytes; at most %d", len(m.Data), e.MaxRequest)))
 		return
 	}
-	if !e.begin(j) {
+	switch joined, closed := e.begin(j); {
+	case closed:
 		e.answer(j, nil, fault.New(fault.Unavailable, "call", e.Name, errors.New("the service is stopping")))
+		return
+	case joined:
 		return
 	}
 	if m.Header.Get(streamHeader) != "" {
@@ -140,14 +170,24 @@ func (e *endpoint) drop(m *nats.Msg, err error) {
 	}
 }
 
-// begin notes an unanswered call, and returns false when no more is taken.
-func (e *endpoint) begin(j *job) bool {
+// begin notes an unanswered call, unless no more is taken. One that is under way
+// is joined: it has one answer, for whoever asked last.
+func (e *endpoint) begin(j *job) (joined, closed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closed {
-		e.open[j] = struct{}{}
+	if e.closed {
+		return false, true
 	}
-	return !e.closed
+	if old := e.named[j.name()]; old != nil {
+		old.last = j.m
+		old.asked++
+		return true, false
+	}
+	e.open[j] = struct{}{}
+	if j.r.Call != "" {
+		e.named[j.name()] = j
+	}
+	return false, false
 }
 
 func (e *endpoint) busy() error {
@@ -178,7 +218,9 @@ func (e *endpoint) work(j *job) {
 	payload, err := e.call(ctx, j)
 	e.count(func(c *counts) { c.spent += time.Since(start) })
 	var known *fault.Error
-	if err != nil && ctx.Err() != nil && !errors.As(err, &known) {
+	switch {
+	case err == nil || ctx.Err() == nil:
+	case errors.Is(context.Cause(ctx), errStopping) && !errors.Is(err, errStopping), !errors.As(err, &known):
 		err = e.late(ctx)
 	}
 	e.answer(j, payload, err)
@@ -237,7 +279,10 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 	j.once.Do(func() {
 		e.mu.Lock()
 		delete(e.open, j)
-		stream := j.stream
+		if e.named[j.name()] == j {
+			delete(e.named, j.name())
+		}
+		stream, last, asked := j.stream, j.last, j.asked
 		e.mu.Unlock()
 		limit := e.limit()
 		if err == nil && len(payload) > limit {
@@ -257,10 +302,16 @@ func (e *endpoint) answer(j *job, payload []byte, err error) {
 		if err != nil {
 			answerFault(reply, err)
 		}
+		if j.r.Call != "" {
+			reply.Header.Set(answersHeader, strconv.Itoa(asked))
+			if errors.Is(err, errStopping) {
+				reply.Header.Set(kindHeader, kindAgain)
+			}
+		}
 		if stream != nil {
 			stream.close(reply)
 		}
-		if err := j.m.RespondMsg(reply); err != nil && !errors.Is(err, nats.ErrMsgNoReply) {
+		if err := last.RespondMsg(reply); err != nil && !errors.Is(err, nats.ErrMsgNoReply) {
 			e.s.o.Logger.Warn("answer was not sent", "endpoint", e.Name, "error", err)
 		}
 	})

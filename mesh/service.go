@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,6 +22,12 @@ type Request struct {
 	Subject string
 	Caller  identity.Caller
 	Payload []byte
+	// Call names the call, for all the times that its caller asks it: no two of one
+	// caller's have one name. "" when the caller asks once (Conn.Call). Asked is how
+	// long ago it was first asked, when that may have arrived somewhere and nothing is
+	// under way here: it may have been done. 0 when it is new.
+	Call  string
+	Asked time.Duration
 }
 
 // Handler answers one call. Ctx ends at the deadline of the call, and when the
@@ -58,8 +65,11 @@ type Endpoint struct {
 
 // ServiceOptions say what a service is.
 type ServiceOptions struct {
-	Name      string // letters, digits, "-" and "_": "controller", "runtime"
-	Node      string // stands in every answer as Reply.From; empty: none does
+	Name        string // letters, digits, "-" and "_": "controller", "runtime"
+	Description string // that service discovery shows
+	// Node stands in every answer as Reply.From, and is the service's id in service
+	// discovery; empty: none does, and the id is a random text.
+	Node      string
 	Version   string // semantic
 	Endpoints []Endpoint
 	// Discover makes the service answer PING, INFO and STATS of NATS service
@@ -88,7 +98,7 @@ func NewService(c *Conn, o ServiceOptions) (*Service, error) {
 	if o.Name == "" || o.Logger == nil || len(o.Endpoints) == 0 {
 		return nil, fault.New(fault.Internal, "make service", o.Name, errors.New("name, logger and endpoints are required"))
 	}
-	s := &Service{c: c, o: o, id: rand.Text(), started: time.Now().UTC(), ready: make(chan struct{})}
+	s := &Service{c: c, o: o, id: cmp.Or(o.Node, rand.Text()), started: time.Now().UTC(), ready: make(chan struct{})}
 	for _, e := range o.Endpoints {
 		end, err := newEndpoint(s, e)
 		if err != nil {

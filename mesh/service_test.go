@@ -216,7 +216,7 @@ func TestServiceDiscoveryIsThatOfNATS(t *testing.T) {
 	m := meshtest.New(t)
 	tool, operator := m.Connect(identity.Tool, "ws1"), m.Connect(identity.Operator, "olga")
 	verb := subject.ForVerb(subject.Read, "ws1", "node-service-manager", "status")
-	run(t, tool, mesh.ServiceOptions{Name: "runtime", Version: "1.2.3", Node: "ws1", Discover: []identity.Account{identity.OPS},
+	run(t, tool, mesh.ServiceOptions{Name: "runtime", Description: "what it is", Version: "1.2.3", Node: "ws1", Discover: []identity.Account{identity.OPS},
 		Endpoints: []mesh.Endpoint{{Name: "status", Subject: verb, Accounts: []identity.Account{identity.OPS}, Handler: echo}}})
 	_, err := operator.Call(t.Context(), verb, nil)
 	require.NoError(t, err)
@@ -230,8 +230,10 @@ func TestServiceDiscoveryIsThatOfNATS(t *testing.T) {
 	require.Equal(t, micro.PingResponseType, ping.Type)
 	require.Equal(t, "1.2.3", ping.Version)
 	require.Equal(t, "ws1", ping.Metadata["node"])
+	require.Equal(t, "ws1", ping.ID)
 	var info micro.Info
-	ask("$SRV.INFO.runtime."+ping.ID, &info)
+	ask("$SRV.INFO.runtime.ws1", &info)
+	require.Equal(t, "what it is", info.Description)
 	require.Equal(t, verb, info.Endpoints[0].Subject)
 	var stats micro.Stats
 	ask("$SRV.STATS.runtime", &stats)

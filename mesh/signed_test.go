@@ -1,6 +1,7 @@
 package mesh_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -62,4 +63,28 @@ func TestACallThatMustBeSignedIsAnsweredOnce(t *testing.T) {
 	require.Contains(t, text, "before this service began")
 	_, err = alice.Call(t.Context(), apply, []byte("x"))
 	require.NoError(t, err)
+}
+
+// TestOnlyWhatChangesIsSigned: a signature costs those who read, and nobody asks
+// for it.
+func TestOnlyWhatChangesIsSigned(t *testing.T) {
+	m := meshtest.New(t)
+	alice, ws1 := m.Connect(identity.Operator, "alice"), m.Connect(identity.Tool, "ws1")
+	signed := make(chan bool, 1)
+	session, err := ws1.Session(t.Context())
+	require.NoError(t, err)
+	for to, want := range map[string]bool{"seat.v1.r.ws1.node-service-manager.status": false, "seat.v1.w.ws1.node-service-manager.stop": true} {
+		sub, err := session.NATS().Subscribe(to, func(m *nats.Msg) {
+			signed <- m.Header.Get("Stead-Signature") != ""
+			_ = m.Respond([]byte("x"))
+		})
+		require.NoError(t, err)
+		require.NoError(t, session.NATS().Flush())
+		for _, call := range []func(ctx context.Context, subject string, payload []byte) ([]byte, error){alice.Call, alice.Insist} {
+			_, err = call(within(t, patience), to, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, <-signed, to)
+		}
+		require.NoError(t, sub.Unsubscribe())
+	}
 }

@@ -1,7 +1,6 @@
 package seats
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func Closest(name string, names []string) string {
 // is its kind ("seat", "verb"). The hint is the closest one, or all there are
 // when they are few.
 func Unknown(what, name string, names []string) *fault.Error {
-	err := fault.New(fault.NotFound, "", fmt.Sprintf("%s %q", what, name), errors.New("there is none of that name"))
+	err := fault.New(fault.NotFound, "", "", fmt.Errorf("no %s is called %q", what, name))
 	if near := Closest(name, names); near != "" {
 		return err.WithHint("did you mean " + near + "?")
 	}

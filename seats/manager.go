@@ -47,6 +47,7 @@ type UnitsArguments struct {
 	All      bool     `json:"all,omitempty"`      // also those that are inactive, not found and so on
 	Files    bool     `json:"files,omitempty"`    // unit files instead of units
 	Declared bool     `json:"declared,omitempty"` // only those that a declaration is of
+	Details  bool     `json:"details,omitempty"`  // with since and result: two more looks at each unit
 	Scope    string   `json:"scope,omitempty"`    // system or user; "" is both
 	Cursor   string   `json:"cursor,omitempty"`   // begins after the page that had it
 }
@@ -70,6 +71,8 @@ type UnitLine struct {
 	Sub         string      `json:"sub,omitempty"`
 	Enablement  string      `json:"enablement,omitempty"` // the unit file's state, where it has a file
 	Preset      string      `json:"preset,omitempty"`     // of files alone
+	Since       *time.Time  `json:"since,omitempty"`      // of the active state; with details alone
+	Result      string      `json:"result,omitempty"`     // of the last run; with details alone
 	DeclaredBy  *DeclaredBy `json:"declared_by"`
 }
 

@@ -231,7 +231,7 @@ func TestUnknownNamesAreAnsweredWithTheClosest(t *testing.T) {
 		"reload": "there are: disable, enable, journal, restart, start, status, stop, units",
 	} {
 		_, err := seat.Find(name)
-		require.ErrorContains(t, err, `verb of seat node-service-manager "`+name+`": there is none of that name`)
+		require.ErrorContains(t, err, `no verb of seat node-service-manager is called "`+name+`"`)
 		require.Equal(t, want, fault.HintOf(err), name)
 	}
 	_, err := Find(Seeded(), "service-manager")

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"stead/host/fault"
 	"stead/host/unit"
@@ -23,12 +24,20 @@ const (
 	maxPattern     = 1 << 10
 )
 
+// The forms of arguments are compiled when the first is asked about: most commands
+// of stead never do.
 var (
-	priority = regexp.MustCompile(`^([0-7]|emerg|alert|crit|err|warning|notice|info|debug)$`)
-	boot     = regexp.MustCompile(`^([0-9a-f]{32}([+-][0-9]{1,6})?|[+-]?[0-9]{1,6})$`)
-	cursor   = regexp.MustCompile(`^[a-z]=[0-9a-f]{1,64}(;[a-z]=[0-9a-f]{1,64}){1,15}$`)
-	glob     = regexp.MustCompile(`^[A-Za-z0-9:_.@\\*?\[\]!^-]+$`)
+	priority = form(`^([0-7]|emerg|alert|crit|err|warning|notice|info|debug)$`)
+	boot     = form(`^([0-9a-f]{32}([+-][0-9]{1,6})?|[+-]?[0-9]{1,6})$`)
+	cursor   = form(`^[a-z]=[0-9a-f]{1,64}(;[a-z]=[0-9a-f]{1,64}){1,15}$`)
+	glob     = form(`^[A-Za-z0-9:_.@\\*?\[\]!^-]+$`)
 )
+
+// form returns what tells whether a text is of the form of a pattern.
+func form(pattern string) func(text string) bool {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+	return func(text string) bool { return compiled().MatchString(text) }
+}
 
 // grepFlag makes journalctl end badly when nothing matches.
 const grepFlag = "--grep="
@@ -65,16 +74,16 @@ func check(a seats.JournalArguments) error {
 		}
 	}
 	from, to, _ := strings.Cut(a.Priority, "..")
-	if a.Priority != "" && (!priority.MatchString(from) || to != "" && !priority.MatchString(to) || strings.HasSuffix(a.Priority, "..")) {
+	if a.Priority != "" && (!priority(from) || to != "" && !priority(to) || strings.HasSuffix(a.Priority, "..")) {
 		bad("priority", a.Priority, "must be 0 to 7, emerg, alert, crit, err, warning, notice, info, debug, or a range of two such as err..info")
 	}
 	if !plainText(a.Grep, maxPattern) {
 		bad("grep", a.Grep, "must be text of at most %d bytes", maxPattern)
 	}
-	if a.Boot != "" && a.Boot != "all" && !boot.MatchString(a.Boot) {
+	if a.Boot != "" && a.Boot != "all" && !boot(a.Boot) {
 		bad("boot", a.Boot, "must be an offset such as 0 or -1, a boot id of 32 hex digits, or all")
 	}
-	if a.Cursor != "" && !cursor.MatchString(a.Cursor) {
+	if a.Cursor != "" && !cursor(a.Cursor) {
 		bad("cursor", a.Cursor, "must be the __CURSOR of an entry")
 	}
 	if a.Scope != "" && a.Scope != string(unit.System) && a.Scope != string(unit.User) {
@@ -92,7 +101,7 @@ func check(a seats.JournalArguments) error {
 // checkUnit takes names and patterns as journalctl --unit does, but no paths.
 func checkUnit(s string) error {
 	if strings.ContainsAny(s, "*?[") {
-		if len(s) > unit.NameMax || !glob.MatchString(s) {
+		if len(s) > unit.NameMax || !glob(s) {
 			return errors.New("no pattern of unit names")
 		}
 		return nil

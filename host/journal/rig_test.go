@@ -1,28 +1,24 @@
 package journal
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"stead/seats"
+	"stead/test/odd"
 )
 
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
 
 // f is one field of an entry.
-type f struct{ name, value string }
+type f = odd.Field
 
 // say logs entries by journald's own protocol, and waits until they are on disk.
 func say(t testing.TB, all ...[]f) {
@@ -34,40 +30,7 @@ func say(t testing.TB, all ...[]f) {
 // sayNow logs entries and waits for nothing.
 func sayNow(t testing.TB, all ...[]f) {
 	t.Helper()
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: "/run/systemd/journal/socket", Net: "unixgram"})
-	require.NoError(t, err)
-	defer c.Close()
-	for _, fields := range all {
-		var b bytes.Buffer
-		for _, one := range fields {
-			b.WriteString(one.name + "\n")
-			require.NoError(t, binary.Write(&b, binary.LittleEndian, uint64(len(one.value))))
-			b.WriteString(one.value + "\n")
-		}
-		if b.Len() < 64<<10 {
-			_, err := c.Write(b.Bytes())
-			require.NoError(t, err)
-			continue
-		}
-		sayLarge(t, c, b.Bytes())
-	}
-}
-
-// sayLarge hands journald a sealed file, since a datagram would be too large.
-func sayLarge(t testing.TB, c *net.UnixConn, data []byte) {
-	t.Helper()
-	fd, err := unix.MemfdCreate("entry", unix.MFD_ALLOW_SEALING)
-	require.NoError(t, err)
-	file := os.NewFile(uintptr(fd), "entry")
-	defer file.Close()
-	_, err = file.Write(data)
-	require.NoError(t, err)
-	_, err = unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
-	require.NoError(t, err)
-	socket, err := c.File()
-	require.NoError(t, err)
-	defer socket.Close()
-	require.NoError(t, unix.Sendmsg(int(socket.Fd()), nil, unix.UnixRights(int(file.Fd())), nil, 0))
+	require.NoError(t, odd.Say(all...))
 }
 
 // line is a plain entry of a program that no other test has.

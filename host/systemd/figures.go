@@ -190,24 +190,35 @@ func namesOf(texts []string) []unit.Name {
 	return out
 }
 
-// since tells when the unit came into its state, by the stamp that systemctl
-// status shows.
+// since tells when the unit came into its state.
 func (p *properties) since(d *unit.Details) {
-	at := p.stamps.activeExit
-	switch {
-	case d.Active.Up():
-		at = p.stamps.activeEnter
-	case d.Active.Down():
-		at = p.stamps.inactiveEnter
-	case d.Active == unit.Activating:
-		at = p.stamps.inactiveExit
-	}
-	if at == 0 || at > math.MaxInt64 {
+	at, _ := p.stamp([]byte(stampOf(d.Active))).(*uint64)
+	if d.Since = moment(*at); d.Since == nil {
 		d.Unset[unit.FigureSince] = "it has been so ever since it was loaded"
-		return
 	}
-	t := time.UnixMicro(int64(at)).UTC()
-	d.Since = &t
+}
+
+// stampOf is the stamp by which systemctl status says since when a unit is in its
+// state.
+func stampOf(active unit.ActiveState) string {
+	switch {
+	case active.Up():
+		return "ActiveEnterTimestamp"
+	case active.Down():
+		return "InactiveEnterTimestamp"
+	case active == unit.Activating:
+		return "InactiveExitTimestamp"
+	}
+	return "ActiveExitTimestamp"
+}
+
+// moment is a stamp, nil when it was never set.
+func moment(stamp uint64) *time.Time {
+	if stamp == 0 || stamp > math.MaxInt64 {
+		return nil
+	}
+	t := time.UnixMicro(int64(stamp)).UTC()
+	return &t
 }
 
 // usage tells what the unit's processes use. systemctl shows a value of all bits

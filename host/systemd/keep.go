@@ -126,10 +126,13 @@ func (k *keeper) refused(err error, delay time.Duration) {
 	}
 }
 
-func (k *keeper) up() bool {
+func (k *keeper) up() bool { return k.current() != nil }
+
+// current is the connection, nil while there is none.
+func (k *keeper) current() *link {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.link != nil
+	return k.link
 }
 
 // using returns the connection, waiting for one for at most k.wait.

@@ -12,8 +12,9 @@ import (
 // that reads the socket, one signal after the other and in order with replies,
 // so it only notes what happened.
 type receiver struct {
-	m    *Manager
-	wary bool // of what the other side says
+	m      *Manager
+	wary   bool   // of what the other side says
+	sealer sealer // of the goroutine that reads
 
 	mu        sync.Mutex
 	live      bool // between attach and detach: what comes outside is covered by Changes.All
@@ -63,6 +64,26 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 			r.m.changes.reload(r.reloading)
 		}
 	}
+}
+
+// Standing is how a unit stands by the manager's last word of it, which costs no
+// call; ok is false where there is none, as of a unit that did not change since it
+// was loaded, and while a reload is going on. Before the end of a job is told, so is
+// what it made of its unit (seen on systemd 252; bus_job_send_removed_signal). Name
+// is the unit's own: of an alias there is no word.
+func (m *Manager) Standing(name unit.Name) (active unit.ActiveState, sub string, ok bool) {
+	l := m.conn.current()
+	if l == nil {
+		return "", "", false
+	}
+	r := l.signals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.prints[name]
+	if p == nil || r.reloading || p.unit.has&(hasActive|hasSub) != hasActive|hasSub {
+		return "", "", false
+	}
+	return unit.ActiveState(p.unit.active), p.unit.sub, true
 }
 
 // nameIn reads the name in UnitNew(name, path) and UnitRemoved(name, path).

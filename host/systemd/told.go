@@ -210,12 +210,12 @@ func parseSignal(c *cursor) (s signal, ok bool) {
 }
 
 // pass is what godbus is to see of a message: all but what takeMessage takes in,
-// and of a user manager what is plausible.
+// all properties of a unit as a text, and of a user manager what is plausible.
 func (r *receiver) pass(message []byte) []byte {
 	if r.takeMessage(message) || r.wary && !plausible(message) {
 		return nil
 	}
-	return message
+	return r.sealer.dictionary(message)
 }
 
 // takeMessage takes in signals of changed properties, and those of no interest.

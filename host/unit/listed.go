@@ -55,6 +55,13 @@ type Listed struct {
 	Job         Job
 }
 
+// Stand is since when a unit is in its active state, nil for ever since it was
+// loaded, and how its last run ended, "" for types that do not run.
+type Stand struct {
+	Since  *time.Time
+	Result string
+}
+
 // ListedFile is one unit file, template or link to one in the search path.
 type ListedFile struct {
 	Name   Name

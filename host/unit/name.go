@@ -35,6 +35,14 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
+// Full is name with ".service" behind it where it is bare, as systemctl reads it.
+func Full(name string) string {
+	if CheckName(name) != nil && CheckName(name+".service") == nil {
+		return name + ".service"
+	}
+	return name
+}
+
 // CheckName says why s is no unit name by systemd's grammar, nil when it is
 // one: a prefix of [A-Za-z0-9:_.\-], maybe an "@" with an instance behind it
 // which may hold further ones, and the suffix of a unit type; at most NameMax

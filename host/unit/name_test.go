@@ -170,3 +170,12 @@ func FuzzParseName(f *testing.F) {
 		}
 	})
 }
+
+func TestFullAddsTheTypeThatPeopleLeaveOut(t *testing.T) {
+	for name, want := range map[string]string{
+		"web": "web.service", "web.service": "web.service", "a.timer": "a.timer", "x@1": "x@1.service", "web.conf": "web.conf.service",
+		"": "", "w*": "w*", "../web": "../web", "-a": "-a.service",
+	} {
+		require.Equal(t, want, Full(name), "%q", name)
+	}
+}

@@ -13,10 +13,14 @@ type Process struct {
 // Ties are how a unit stands, by itself and to others, as its manager has it in
 // memory. The lists are sorted.
 type Ties struct {
+	ID         Name
+	Load       LoadState
 	Active     ActiveState // "": there is no such unit, and nothing else is said
-	Invocation string      // InvocationID in hex; "" for none
+	Sub        string
+	Invocation string // InvocationID in hex; "" for none
 
-	Names     []Name // all of its own
-	StopsWith []Name // units that are stopped, and restarted, with it
-	Conflicts []Name // units that are stopped when it is started
+	Names       []Name // all of its own
+	TriggeredBy []Name // units that start it
+	StopsWith   []Name // units that are stopped, and restarted, with it
+	Conflicts   []Name // units that are stopped when it is started
 }

@@ -23,14 +23,15 @@ const together = 64
 
 // verbCaller is a connection to the mesh, as calling verbs takes it.
 type verbCaller interface {
-	caller
+	Insist(ctx context.Context, subject string, payload []byte) ([]byte, error)
 	CallAll(ctx context.Context, subject string, payload []byte, take func(mesh.Reply) bool) error
 	Follow(ctx context.Context, subject string, o mesh.FollowOptions) error
 }
 
 // Verbs calls the verbs of seats. It may be used by any number of goroutines. A
-// call is made once: who does not know whether an act was done looks, and does
-// not ask anew.
+// call of one node is asked again, under its name, until it is answered; the node
+// does it once. What nobody answers is not called anew: who does not know whether
+// an act was done looks.
 type Verbs struct {
 	conn verbCaller
 }
@@ -57,7 +58,9 @@ type Answer struct {
 }
 
 // Call calls v on one node, with arguments that encode to an object. A node that
-// does not answer by ctx's deadline, or that nobody serves it on, is Silent.
+// does not answer by ctx's deadline, or that nobody comes to serve it on, is
+// Silent: "it may have been done" says so, and nothing was done where that is
+// missing.
 func (s *Verbs) Call(ctx context.Context, v Verb, node subject.Node, arguments any) Answer {
 	payload, err := encode(arguments)
 	if err != nil {
@@ -68,7 +71,7 @@ func (s *Verbs) Call(ctx context.Context, v Verb, node subject.Node, arguments a
 
 func (s *Verbs) call(ctx context.Context, v Verb, node subject.Node, payload []byte) Answer {
 	to := v.On(node)
-	reply, err := s.conn.Call(ctx, to, payload)
+	reply, err := s.conn.Insist(ctx, to, payload)
 	if err == nil {
 		return answered(v, node, reply, nil)
 	}

@@ -22,7 +22,7 @@ type nodes struct {
 	log []string
 }
 
-func (n *nodes) Call(_ context.Context, to string, payload []byte) ([]byte, error) {
+func (n *nodes) Insist(_ context.Context, to string, payload []byte) ([]byte, error) {
 	return n.one(strings.Split(to, ".")[3], to)
 }
 

@@ -113,6 +113,16 @@ func (c Credentials) PublicKey() string {
 // is allowed.
 func (c Credentials) Inbox() string { return subject.Inbox(c.PublicKey()) }
 
+// NATS is the part of the credentials that other NATS clients read, in the form
+// of their .creds files. It holds the seed: it is for a file of mode 0600.
+func (c Credentials) NATS() ([]byte, error) {
+	text, err := jwt.FormatUserConfig(c.JWT, []byte(c.Seed))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "credentials", c.Name, err)
+	}
+	return text, nil
+}
+
 // Expires is when the credentials end; zero when they do not.
 func (c Credentials) Expires() time.Time {
 	claims, err := jwt.DecodeUserClaims(c.JWT)

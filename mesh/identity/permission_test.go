@@ -88,6 +88,13 @@ func allowed() []check {
 		{"viewer calls a verb that reads", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.status", tool1), nil, ""},
 		{"viewer calls a verb that reads on all nodes", asks(identity.Viewer, "vera", "seat.v1.r._all.s.units", tool2), nil, ""},
 		{"viewer controls what it follows", asks(identity.Viewer, "vera", "seat.v1.r.ws1.s.ctl-0123456789abcdef", tool1), nil, ""},
+		{"viewer discovers", asks(identity.Viewer, "vera", "$SRV.PING", tool1), nil, ""},
+		{"viewer discovers more", asks(identity.Viewer, "vera", "$SRV.INFO", tool2), nil, ""},
+		{"viewer discovers all", asks(identity.Viewer, "vera", "$SRV.STATS", tool2), nil, ""},
+		{"operator discovers one", asks(identity.Operator, "alice", "$SRV.INFO.s", tool1), nil, ""},
+		{"operator discovers one by its id", asks(identity.Operator, "alice", "$SRV.STATS.s.ws1", tool1), nil, ""},
+		{"viewer discovers one", asks(identity.Viewer, "vera", "$SRV.PING.s", tool1), nil, ""},
+		{"viewer discovers one by its id", asks(identity.Viewer, "vera", "$SRV.INFO.s.ws1", tool1), nil, ""},
 		{"tool hears hints", hears(identity.Tool, "ws1", "node.v1.ws1.changed", ""), nil, ""},
 		{"tool answers as often as it wants", answersTwice, nil, ""},
 	}
@@ -153,11 +160,12 @@ func sendsNothingElse() []check {
 		{identity.Operator, "alice", `
 			node.v1.ws1.sync node.v1.ws1.report node.v1.ws1.changed node.v1.ws1.plan mesh.v1.x.apply
 			$KV.state.seed $JS.API.INFO $JS.API.STREAM.UPDATE.KV_state $JS.API.STREAM.MSG.DELETE.KV_state
-			$JS.API.CONSUMER.CREATE.KV_state.x.$KV.state.> $SYS.REQ.ACCOUNT.CTL.CLAIMS.UPDATE $SRV.STOP _INBOX.somebody.x`},
+			$JS.API.CONSUMER.CREATE.KV_state.x.$KV.state.> $SYS.REQ.ACCOUNT.CTL.CLAIMS.UPDATE $SRV.STOP $SRV.STOP.s
+			$SRV.INFO.s.ws1.more _INBOX.somebody.x`},
 		{identity.Viewer, "vera", `
 			mesh.v1.w.apply mesh.v1.w.token seat.v1.w.ws1.s.stop seat.v1.w._all.s.stop seat.v1.r.ws1.s.journal seat.v1.r._all.s.journal
-			seat.v1.r.ws1.s.status.more node.v1.ws1.sync node.v1.ws1.report node.v1.ws1.changed $SRV.PING $SRV.INFO
-			$KV.state.seed $JS.API.INFO $JS.API.STREAM.INFO.KV_state $JS.API.STREAM.MSG.GET.KV_state _INBOX.somebody.x`},
+			seat.v1.r.ws1.s.status.more node.v1.ws1.sync node.v1.ws1.report node.v1.ws1.changed $SRV.STOP $SRV.STOP.s
+			$SRV.INFO.s.ws1.more $KV.state.seed $JS.API.INFO $JS.API.STREAM.INFO.KV_state $JS.API.STREAM.MSG.GET.KV_state _INBOX.somebody.x`},
 		{identity.Controller, "c2", `$SYS.REQ.SERVER.PING`},
 	} {
 		all = append(all, refusals(x.role, x.name, "sends", x.list,

@@ -148,10 +148,10 @@ func roleRows() []RoleRow {
 			Subscriptions: maxInbox, Payload: MaxPayload,
 		}, {
 			Role: Viewer, Account: VIEW,
-			Publish: []string{
+			Publish: append([]string{
 				subject.OperationPattern(subject.Read),
 				subject.VerbPattern(subject.Read, subject.Any, subject.Any),
-			},
+			}, subject.Discovery()...),
 			// Log lines hold what programs should not have written: a right of its own.
 			Deny:          []string{subject.VerbPattern(subject.Read, subject.Any, "journal")},
 			Subscribe:     inbox,
@@ -187,8 +187,8 @@ func serviceRows() []ServiceRow {
 		ServiceRow{subject.VerbPattern(subject.Read, subject.Any, subject.Any), TOOL, []Account{OPS, VIEW}, true, 0},
 		ServiceRow{subject.VerbPattern(subject.Write, subject.Any, subject.Any), TOOL, []Account{OPS}, true, actFor},
 	)
-	for _, s := range subject.Discovery() {
-		rows = append(rows, ServiceRow{s, TOOL, []Account{OPS}, true, 0})
+	for _, s := range subject.DiscoveryPatterns() {
+		rows = append(rows, ServiceRow{s, TOOL, []Account{OPS, VIEW}, true, 0})
 	}
 	return rows
 }

@@ -186,7 +186,8 @@ func (w *world) furnish() {
 	}
 	w.serve(c, append(asked, "mesh.v1.r.*", "mesh.v1.w.*")...)
 	for _, node := range []string{"ws1", "ws2"} {
-		w.serve(w.be(identity.Tool, node), "seat.v1.r."+node+".*.*", "seat.v1.w."+node+".*.*", "seat.v1.r._all.*.*", "seat.v1.w._all.*.*", "$SRV.PING", "$SRV.INFO", "$SRV.STATS")
+		w.serve(w.be(identity.Tool, node), "seat.v1.r."+node+".*.*", "seat.v1.w."+node+".*.*", "seat.v1.r._all.*.*", "seat.v1.w._all.*.*", "$SRV.PING", "$SRV.INFO", "$SRV.STATS",
+			"$SRV.PING.s", "$SRV.INFO.s", "$SRV.STATS.s.ws1", "$SRV.INFO.s.ws1")
 		w.serve(w.be(identity.Listener, node), "node.v1."+node+".changed", "node.v1."+node+".plan")
 	}
 	js, err := jetstream.New(c.nc)

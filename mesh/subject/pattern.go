@@ -30,10 +30,18 @@ func VerbPattern(c Class, node, verb string) string {
 
 // Discovery are the subjects on which a NATS service tells of itself: to
 // everybody, by its name, and by name and id. See the package micro of nats.go.
+// These may be asked and heard; between accounts they pass by DiscoveryPatterns.
 func Discovery() []string {
 	var all []string
 	for _, what := range []string{"PING", "INFO", "STATS"} {
 		all = append(all, "$SRV."+what, "$SRV."+what+"."+Any, "$SRV."+what+"."+Any+"."+Any)
 	}
 	return all
+}
+
+// DiscoveryPatterns match every subject of Discovery. An import of a subject
+// without a wildcard would hand on answers too.
+func DiscoveryPatterns() []string {
+	const root = "$SRV." + Any
+	return []string{root, root + "." + Any, root + "." + Any + "." + Any}
 }

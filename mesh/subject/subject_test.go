@@ -99,6 +99,7 @@ func TestPatterns(t *testing.T) {
 	require.Equal(t, "_INBOX.UABC", subject.Inbox("UABC"))
 	require.Contains(t, subject.Discovery(), "$SRV.PING")
 	require.Len(t, subject.Discovery(), 9)
+	require.Equal(t, []string{"$SRV.*", "$SRV.*.*", "$SRV.*.*.*"}, subject.DiscoveryPatterns())
 }
 
 // FuzzParse: what is parsed is made again to the byte, and holds no wildcard.

@@ -44,7 +44,7 @@ func TestActsEndWithTheResultOfTheirJob(t *testing.T) {
 			require.NoError(t, err)
 			c.want.Unit, c.want.Scope, c.want.Took = "web.service", "system", 0.02
 			require.Equal(t, []seats.Acted{c.want}, reply.Units)
-			c.asked.Unit = "web.service"
+			c.asked.Unit = unit.Name(unit.Full(c.unit))
 			require.Equal(t, []escalate.Request{c.asked}, f.asked)
 		})
 	}
@@ -190,12 +190,12 @@ func TestProtectedUnitsAreRefused(t *testing.T) {
 		unit, want string
 	}{
 		{seats.Stop, "dbus-broker", "dbus-broker.service: it is protected: " + base},
-		{seats.Stop, "dbus", "dbus.service: it is dbus-broker.service, which is protected: " + base},
+		{seats.Stop, "dbus", "dbus.service: it is protected: " + base},
 		{seats.Restart, "sly", "sly.service: it is systemd-logind.service, which is protected: " + base},
 		{seats.Restart, "stead-host", "stead-host.service: it is protected: " + own},
 		{seats.Stop, "stead-runtime", "stead-runtime.service: it is protected: " + own},
 		{seats.Start, "poweroff.target", "poweroff.target: it is protected: " + ends},
-		{seats.Start, "runlevel0.target", "runlevel0.target: it is poweroff.target, which is protected: " + ends},
+		{seats.Start, "runlevel0.target", "runlevel0.target: it is protected: " + ends},
 		{seats.Start, "reboot.target", "reboot.target: it is protected: " + ends},
 		{seats.Stop, "*e*", `"*e*": dbus-broker.service is protected: ` + base + "; poweroff.target is protected: " + ends + "; systemd-logind.service is protected: " + base +
 			"; stead-host.service is protected: " + own},
@@ -214,7 +214,7 @@ func TestProtectedUnitsAreRefused(t *testing.T) {
 	}
 	_, err := r.link(seats.Enable, seats.EnableArguments{Unit: "poweroff.target", Now: true})
 	requireFault(t, err, fault.Refused, "start: poweroff.target: it is protected: "+ends, "")
-	require.Empty(t, f.asked, "nothing was done, not even to the others that a pattern means")
+	require.Zero(t, f.jobs, "nothing was done, not even to the others that a pattern means")
 
 	// What is only stood on may be started, and its links made.
 	_, err = r.act(seats.Start, seats.ActArguments{Unit: "dbus"})
@@ -303,7 +303,6 @@ func TestActsThatCannotBeDone(t *testing.T) {
 		err    error
 		want   string
 	}{
-		{"Details", "web", fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no bus")), "read unit: web.service: no bus"},
 		{"Units", "web*", fault.New(fault.Unavailable, "list units", "", errors.New("no bus")), "list units: no bus"},
 		{"Details", "web*", fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no bus")), "read unit: web.service: no bus"},
 		{"Do", "web", away, away.Error()},
@@ -323,13 +322,44 @@ func TestActsThatCannotBeDone(t *testing.T) {
 
 // The act was done: an answer that says "unavailable" would be a lie.
 func TestActIsToldWhenNothingCanBeReadBehindIt(t *testing.T) {
-	f := someUnits()
+	f := newFakeNode(service("web.service"), service("db.service"))
+	f.units["db.service"].TriggeredBy = []unit.Name{"db.socket"}
 	f.fails["Named"] = fault.New(fault.Unavailable, "list units", "", errors.New("no bus"))
-	reply, err := f.rig(t).act(seats.Stop, seats.ActArguments{Unit: "web"})
+	r := f.rig(t)
+	reply, err := r.act(seats.Stop, seats.ActArguments{Unit: "db"})
+	require.NoError(t, err)
+	require.Equal(t, "done", reply.Units[0].Result)
+	require.Equal(t, stateOf("inactive", "dead"), reply.Units[0].After, "the helper saw it")
+	require.Equal(t, "whether db.socket can start it again is not known: list units: no bus", reply.Units[0].Note)
+	f.blind = true
+	reply, err = r.act(seats.Stop, seats.ActArguments{Unit: "web"})
 	require.NoError(t, err)
 	require.Equal(t, "done", reply.Units[0].Result)
 	require.Equal(t, "how it stands now is not known: list units: no bus", reply.Units[0].Note)
 	require.Equal(t, seats.State{}, reply.Units[0].After)
+}
+
+// TestActOnOneUnitCostsNoLook: what the helper says of it is all that there is to
+// know. What a unit is called that has more names than it says is looked up.
+func TestActOnOneUnitCostsNoLook(t *testing.T) {
+	f := newFakeNode(service("web.service", "www.service"), service("many.service"))
+	r := f.rig(t)
+	for _, verb := range []subject.Verb{seats.Restart, seats.Stop, seats.Start} {
+		reply, err := r.act(verb, seats.ActArguments{Unit: "www"})
+		require.NoError(t, err)
+		require.Equal(t, "web.service", reply.Units[0].Unit)
+	}
+	require.Equal(t, map[string]int{"Do": 3}, f.calls)
+
+	for i := range 100 {
+		f.units["many.service"].Names = append(f.units["many.service"].Names, unit.Name(fmt.Sprintf("n%d.service", i)))
+	}
+	f.declared = []wire.DeclaredUnit{{Unit: "n99.service", Scope: "system", Name: "many", Ensure: "running"}}
+	reply, err := r.act(seats.Stop, seats.ActArguments{Unit: "n7"})
+	require.NoError(t, err)
+	require.Equal(t, "many.service", reply.Units[0].Unit)
+	require.Equal(t, "many", reply.Units[0].DeclaredBy.Name)
+	require.Equal(t, stateOf("active", "running"), reply.Units[0].Before)
 }
 
 func TestUnitsOfAPatternAreActedOnTogether(t *testing.T) {

@@ -34,6 +34,10 @@ func (m *Module) relink(ctx context.Context, act escalate.Act, a seats.EnableArg
 	if err != nil {
 		return reply, err
 	}
+	of, err := m.begun(ctx, jobWith(act)) // once links are changed nothing may say that nothing was done
+	if err != nil {
+		return reply, err
+	}
 	links, err := m.links(ctx, act, n)
 	// Links of a unit that is gone are removed all the same.
 	gone := !exists(d.Load, d.Active)
@@ -50,7 +54,7 @@ func (m *Module) relink(ctx context.Context, act escalate.Act, a seats.EnableArg
 	reply.DeclaredBy = m.owners(unit.System).of(namesOf(d)...)
 	reply.Note = undone(act, reply.DeclaredBy)
 	if a.Now {
-		reply.Acted = m.now(ctx, act, d)
+		reply.Acted = m.now(ctx, act, d, of)
 	}
 	return reply, nil
 }
@@ -95,8 +99,8 @@ func jobWith(act escalate.Act) escalate.Act {
 
 // now starts or stops the unit whose links were changed. The links stand whatever
 // becomes of that, so what fails is told in the answer.
-func (m *Module) now(ctx context.Context, act escalate.Act, d unit.Details) *seats.Acted {
-	jobs := m.run(ctx, jobWith(act), []unit.Details{d}, order{wait: jobFor})
+func (m *Module) now(ctx context.Context, act escalate.Act, d unit.Details, of begun) *seats.Acted {
+	jobs := m.run(ctx, jobWith(act), []unit.Details{d}, order{wait: jobFor, of: of})
 	m.after(ctx, jobWith(act), jobs)
 	return &jobs[0].acted
 }

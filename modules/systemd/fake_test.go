@@ -47,11 +47,13 @@ type fakeNode struct {
 	fails    map[string]error
 	calls    map[string]int
 	asked    []escalate.Request
+	known    []escalate.Begun
 	queried  []seats.JournalArguments
 	jobs     uint32
 	busy     int // acts under way
 	busiest  int
 	slow     time.Duration // of each act
+	blind    bool          // the helper does not see how units stand behind their jobs
 }
 
 func newFakeNode(units ...*fakeUnit) *fakeNode {
@@ -160,6 +162,20 @@ func (f *fakeNode) Enablement(ctx context.Context, names []unit.Name) ([]string,
 }
 
 // Details implements reader.
+func (f *fakeNode) Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(ctx, "Stands"); err != nil {
+		return nil, err
+	}
+	out := make([]unit.Stand, len(units))
+	for i, u := range units {
+		d := f.find(u.Name)
+		out[i] = unit.Stand{Since: d.Since, Result: d.Result}
+	}
+	return out, nil
+}
+
 func (f *fakeNode) Details(ctx context.Context, n unit.Name) (unit.Details, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,10 +188,19 @@ func (f *fakeNode) Details(ctx context.Context, n unit.Name) (unit.Details, erro
 	return f.find(n).Details, nil
 }
 
+// Known implements acts.
+func (f *fakeNode) Known(ctx context.Context) ([]escalate.Begun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known, f.enter(ctx, "Known")
+}
+
 // Do implements acts.
 func (f *fakeNode) Do(ctx context.Context, r escalate.Request) (escalate.Outcome, error) {
 	f.mu.Lock()
-	f.asked = append(f.asked, r)
+	asked := r
+	asked.Before = ""
+	f.asked = append(f.asked, asked)
 	f.busy++
 	f.busiest = max(f.busiest, f.busy)
 	f.mu.Unlock()
@@ -212,8 +237,15 @@ func (f *fakeNode) do(ctx context.Context, r escalate.Request) (out escalate.Out
 		}
 		return out, false, nil
 	}
+	if err := f.judge(r, u); err != nil {
+		return out, false, err
+	}
 	f.jobs++
 	out.Job = f.jobs
+	out.Before = &escalate.Stood{Standing: escalate.Standing{Active: u.Active, Sub: u.Sub}, ID: u.ID, Names: slices.Clone(u.Names), TriggeredBy: u.TriggeredBy}
+	if len(u.Names) > 64 {
+		out.Before.Names, out.Before.TriggeredBy, out.Before.Cut = nil, nil, true
+	}
 	switch {
 	case u.hangs:
 		u.Active, u.Sub = unit.Activating, "start"
@@ -236,7 +268,26 @@ func (f *fakeNode) do(ctx context.Context, r escalate.Request) (out escalate.Out
 	if out.Result == unit.JobFailed {
 		u.Active, u.Sub = unit.FailedState, "failed"
 	}
+	if !f.blind {
+		out.After = escalate.Standing{Active: u.Active, Sub: u.Sub}
+	}
 	return out, false, nil
+}
+
+// judge is what the helper refuses, of a call that it does not know.
+func (f *fakeNode) judge(r escalate.Request, u *fakeUnit) error {
+	if slices.ContainsFunc(f.known, func(b escalate.Begun) bool { return b.Unit == r.Unit && b.Act == r.Act }) {
+		return nil
+	}
+	d := u.Details
+	d.Names = append(slices.Clone(d.Names), r.Unit)
+	if err := guard(r.Act, string(r.Unit), []unit.Details{d}); err != nil {
+		return err
+	}
+	if !exists(u.Load, u.Active) {
+		return fault.New(fault.NotFound, string(r.Act), string(r.Unit), fmt.Errorf("Unit %s not found.", r.Unit))
+	}
+	return nil
 }
 
 // Read implements journal.
@@ -314,7 +365,7 @@ func (f *fakeNode) rig(t testing.TB) rig {
 func request(t testing.TB, verb subject.Verb, arguments any) tool.Request {
 	payload, err := json.Marshal(arguments)
 	require.NoError(t, err)
-	return tool.Request{Seat: seats.NodeServiceManager, Verb: verb, Payload: payload, Caller: tool.Caller{Role: "operator", Name: "alice"}}
+	return tool.Request{Seat: seats.NodeServiceManager, Verb: verb, Payload: payload, Caller: tool.Caller{Role: "operator", Name: "alice", Logs: true}}
 }
 
 // ask calls a verb and reads its reply.

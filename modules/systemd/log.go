@@ -37,7 +37,7 @@ func (m *Module) Follow(ctx context.Context, a seats.JournalArguments, s tool.St
 // known is false when systemd knows no such unit. The journal is there when systemd
 // does not answer, and knows units that systemd forgot.
 func (m *Module) ofUnit(ctx context.Context, a seats.JournalArguments) (seats.JournalArguments, bool) {
-	n, err := unit.ParseName(full(a.Unit))
+	n, err := unit.ParseName(unit.Full(a.Unit))
 	if err != nil || isGlob(a.Unit) || n.IsTemplate() || a.Scope == string(unit.User) {
 		return a, true
 	}

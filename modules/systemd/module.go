@@ -20,6 +20,7 @@ type lister interface {
 	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
 	Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error)
 	Enablement(ctx context.Context, names []unit.Name) ([]string, error)
+	Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error)
 }
 
 // reader says how units stand: host/systemd.Reader.
@@ -38,6 +39,7 @@ type journal interface {
 // acts does what needs rights: runtime/escalate.Client.
 type acts interface {
 	Do(ctx context.Context, r escalate.Request) (escalate.Outcome, error)
+	Known(ctx context.Context) ([]escalate.Begun, error)
 }
 
 // Options of a Module. All but UserFolders are required.

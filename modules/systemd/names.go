@@ -25,20 +25,12 @@ const (
 // isGlob reports whether a name is a pattern, as systemctl tells.
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
 
-// full is a name with the suffix that people leave out.
-func full(name string) string {
-	if unit.CheckName(name) != nil && unit.CheckName(name+".service") == nil {
-		return name + ".service"
-	}
-	return name
-}
-
 // named is the unit that a verb is asked about by name.
 func named(verb, name string) (unit.Name, error) {
 	if isGlob(name) {
 		return "", fault.New(fault.Invalid, verb, fmt.Sprintf("%q", name), errors.New("it is a pattern, and one unit is asked for"))
 	}
-	n, err := unit.ParseName(full(name))
+	n, err := unit.ParseName(unit.Full(name))
 	if err != nil {
 		return "", fault.New(fault.Invalid, verb, "", err)
 	}

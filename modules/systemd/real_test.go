@@ -45,6 +45,7 @@ func seatUnits(t *testing.T) func(run func(args ...string) string) {
 		require.NoError(t, os.Symlink("/dev/null", system+"seat-masked.service"))
 		require.NoError(t, os.Symlink("/etc/systemd/system/seat-gone.service", "/etc/systemd/system/multi-user.target.wants/seat-gone.service"))
 		require.NoError(t, os.Symlink("/etc/systemd/system/seat-static.service", system+"seat-nick.service"))
+		run("systemctl", "daemon-reload")
 	}
 }
 
@@ -253,7 +254,6 @@ func (r real) many(t *testing.T) {
 func TestVerbsReadTheJournalOfARealMachine(t *testing.T) {
 	if !served(t, func(run func(args ...string) string) {
 		seatUnits(t)(run)
-		run("systemctl", "daemon-reload")
 		run("systemctl", "start", "seat-talks.service")
 		run("ln", "-s", "seat-talks.service", "/etc/systemd/system/seat-speaks.service")
 		run("journalctl", "--sync")

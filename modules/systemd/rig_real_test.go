@@ -97,9 +97,9 @@ func served(t *testing.T, prepare func(run func(args ...string) string)) bool {
 	put(t, "/run/stead-account.conf", "u stead - \"stead\"\n")
 	run := here(t)
 	run("systemd-sysusers", "/run/stead-account.conf")
-	prepare(run)
 	run("systemctl", "daemon-reload")
 	run("systemctl", "start", "stead-escalate.socket")
+	prepare(run)
 	args := []string{"systemd-run", "--quiet", "--pipe", "--wait", "--unit=stead-runtime.service", "-p", "User=stead", "-p", "DynamicUser=yes",
 		"-p", "SupplementaryGroups=systemd-journal", "-p", "NoNewPrivileges=yes", "-p", "CapabilityBoundingSet=", "--setenv=" + servedEnv + "=1"}
 	for _, e := range os.Environ() {

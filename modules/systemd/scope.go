@@ -12,7 +12,7 @@ import (
 
 // unreadableUser says that the user scope is not among what was read.
 func unreadableUser() seats.Unreadable {
-	return seats.Unreadable{Scope: string(unit.User), Reason: "scope user cannot be read by this version"}
+	return seats.Unreadable{Scope: string(unit.User), Reason: "this version does not read it"}
 }
 
 // unread lists the scopes that a was to read and that are not.

@@ -7,6 +7,7 @@ import (
 
 	"stead/host/fault"
 	"stead/host/unit"
+	"stead/runtime/tool"
 	"stead/seats"
 )
 
@@ -50,6 +51,10 @@ func (m *Module) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
 		count = *asked
 	}
 	if count == 0 {
+		return
+	}
+	if !tool.MayReadLogs(ctx) {
+		s.LinesError = "log lines are for who may read the journal"
 		return
 	}
 	lines, err := m.o.Journal.Tail(ctx, unit.Name(s.ID), count)

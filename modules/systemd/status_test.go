@@ -16,6 +16,7 @@ import (
 	"stead/host/unit"
 	"stead/mesh/identity"
 	"stead/mesh/wire"
+	"stead/runtime/tool"
 	"stead/seats"
 )
 
@@ -98,6 +99,27 @@ func TestLogLinesOfAStatus(t *testing.T) {
 	require.Equal(t, "active", s.Active, "the rest is told all the same")
 }
 
+// Who may not read the journal is shown none of it by another verb.
+func TestLogLinesAreForWhoMayReadTheJournal(t *testing.T) {
+	u := service("web.service")
+	u.lines = []string{"the password is x"}
+	f := newFakeNode(u)
+	r := f.rig(t)
+	q := request(t, seats.Status, seats.StatusArguments{Unit: "web"})
+	q.Caller = tool.Caller{Role: "viewer", Name: "vera"}
+	text, err := r.d.Call(t.Context(), q)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "password")
+	require.Contains(t, string(text), `"lines_error":"log lines are for who may read the journal"`)
+	require.Contains(t, string(text), `"active":"active"`)
+	require.Zero(t, f.calls["Tail"])
+	none := 0
+	q.Payload = request(t, seats.Status, seats.StatusArguments{Unit: "web", Lines: &none}).Payload
+	text, err = r.d.Call(t.Context(), q)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "lines_error", "none was asked for")
+}
+
 // A unit file may say what it likes: the answer still fits into a message.
 func TestStatusFitsIntoAMessage(t *testing.T) {
 	u := service("web.service")
@@ -149,11 +171,11 @@ func TestUnknownUnitIsAnsweredWithTheClosestNames(t *testing.T) {
 		"reload-watchr.service": {none, ""},
 	} {
 		_, err := r.status(seats.StatusArguments{Unit: name})
-		requireFault(t, err, fault.NotFound, "status: "+full(name)+": "+want[0], want[1])
+		requireFault(t, err, fault.NotFound, "status: "+unit.Full(name)+": "+want[0], want[1])
 		_, err = r.act(seats.Start, seats.ActArguments{Unit: name})
-		requireFault(t, err, fault.NotFound, "start: "+full(name)+": "+want[0], want[1])
+		requireFault(t, err, fault.NotFound, "start: "+unit.Full(name)+": "+want[0], want[1])
 	}
-	require.Empty(t, f.asked, "nothing was done")
+	require.Zero(t, f.jobs, "nothing was done")
 	require.Equal(t, 1, f.calls["Files"], "systemd reads every unit file to list them, which is not done for each wrong name")
 
 	// The hint is no more than that: the answer comes without it.

@@ -25,24 +25,25 @@ const (
 	mostShown = 8
 )
 
-// targets are the units that an act means, as they stand before it, by name. All
-// that forbids the act is found before anything is done.
-func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Details, error) {
-	if !isGlob(a.Unit) {
-		n, err := named(string(act), a.Unit)
-		if err != nil {
-			return nil, err
-		}
-		d, err := m.target(ctx, act, n)
-		if err != nil {
-			return nil, err
-		}
-		return []unit.Details{d}, nil
+// targets are the units that a pattern means, as they stand before an act on them,
+// by name. All that forbids the act is found before anything is done.
+func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
+	if len(of) > 0 {
+		return m.resumed(ctx, act, a, of)
 	}
 	names, err := m.matching(ctx, act, a)
 	if err != nil {
 		return nil, err
 	}
+	all, err := m.details(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
+}
+
+// details are how units stand.
+func (m *Module) details(ctx context.Context, names []unit.Name) ([]unit.Details, error) {
 	all := make([]unit.Details, len(names))
 	errs := make([]error, len(names))
 	each(len(names), func(i int) { all[i], errs[i] = m.o.Reader.Details(ctx, names[i]) })
@@ -51,24 +52,7 @@ func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArgum
 			return nil, err
 		}
 	}
-	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
-}
-
-// target is one unit that is named, with what forbids the act.
-func (m *Module) target(ctx context.Context, act escalate.Act, n unit.Name) (unit.Details, error) {
-	d, err := m.o.Reader.Details(ctx, n)
-	if err != nil {
-		return d, err
-	}
-	if !exists(d.Load, d.Active) {
-		// The name alone may be protected.
-		if why := forbidden(act, n); why != "" {
-			return d, about(fault.Refused, string(act), n, "it is protected: %s", why)
-		}
-		return d, m.unknown(ctx, string(act), string(n))
-	}
-	d.Names = append(d.Names, n)
-	return d, guard(act, string(n), []unit.Details{d})
+	return all, nil
 }
 
 // matching are the loaded units that a pattern means.

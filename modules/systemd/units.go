@@ -15,8 +15,9 @@ const (
 	// mostDescription bounds what a unit file may make a line of a list.
 	mostDescription = 4 << 10
 	// lateWords is what the enablement takes, which a page is asked for when it is
-	// known.
-	lateWords = 48
+	// known, and lateDetails what since and result take.
+	lateWords   = 48
+	lateDetails = 96
 )
 
 // Units is the verb: units, or unit files, in pages.
@@ -36,9 +37,12 @@ func (m *Module) Units(ctx context.Context, a seats.UnitsArguments) (seats.Units
 	if a.Declared {
 		lines = slices.DeleteFunc(lines, func(l seats.UnitLine) bool { return l.DeclaredBy == nil })
 	}
-	page(&reply, lines, a.Cursor)
+	page(&reply, lines, a)
 	if !a.Files {
 		err = m.enablement(ctx, reply.Units)
+		if err == nil && a.Details {
+			err = m.stands(ctx, reply.Units)
+		}
 	}
 	return reply, err
 }
@@ -96,7 +100,7 @@ func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 func (m *Module) asked(ctx context.Context, patterns []string) ([]unit.Listed, error) {
 	var names []unit.Name
 	for _, p := range patterns {
-		if n, err := unit.ParseName(full(p)); err == nil && !isGlob(p) && !n.IsTemplate() {
+		if n, err := unit.ParseName(unit.Full(p)); err == nil && !isGlob(p) && !n.IsTemplate() {
 			names = append(names, n)
 		}
 	}
@@ -118,7 +122,7 @@ func (m *Module) fileLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	patterns := slices.Clone(a.Patterns)
 	for i, p := range patterns {
 		if !isGlob(p) {
-			patterns[i] = full(p)
+			patterns[i] = unit.Full(p)
 		}
 	}
 	files, err := m.o.Reader.Files(ctx, unit.Filter{Patterns: patterns, States: a.States, Types: a.Types})
@@ -192,17 +196,37 @@ func (m *Module) enablement(ctx context.Context, lines []seats.UnitLine) error {
 	return nil
 }
 
-// page fills reply with what fits into one message of what is behind cursor.
-func page(reply *seats.UnitsReply, lines []seats.UnitLine, cursor string) {
+// stands fills in since when, and the result.
+func (m *Module) stands(ctx context.Context, lines []seats.UnitLine) error {
+	units := make([]unit.Listed, 0, len(lines))
+	for _, l := range lines {
+		units = append(units, unit.Listed{Name: unit.Name(l.Name), Active: unit.ActiveState(l.Active)})
+	}
+	stands, err := m.o.Reader.Stands(ctx, units)
+	if err != nil {
+		return err
+	}
+	for i, s := range stands {
+		lines[i].Since, lines[i].Result = s.Since, s.Result
+	}
+	return nil
+}
+
+// page fills reply with what fits into one message of what is behind a's cursor.
+func page(reply *seats.UnitsReply, lines []seats.UnitLine, a seats.UnitsArguments) {
+	late := lateWords
+	if a.Details {
+		late += lateDetails
+	}
 	key := func(l seats.UnitLine) string { return l.Scope + "/" + l.Name }
 	slices.SortFunc(lines, func(a, b seats.UnitLine) int { return strings.Compare(key(a), key(b)) })
 	size := 0
 	for _, l := range lines {
-		if key(l) <= cursor {
+		if key(l) <= a.Cursor {
 			continue
 		}
 		text, _ := json.Marshal(l) // texts and numbers always encode
-		if size += len(text) + lateWords; size > wire.MaxPage && len(reply.Units) > 0 {
+		if size += len(text) + late; size > wire.MaxPage && len(reply.Units) > 0 {
 			reply.More = true
 			break
 		}

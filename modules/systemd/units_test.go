@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,21 @@ func TestUnitLineSaysWhatSystemdSays(t *testing.T) {
 	require.Nil(t, reply.Units[0].DeclaredBy)
 }
 
+func TestDetailsOfUnitsAreSinceAndResult(t *testing.T) {
+	f, at := someUnits(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f.units["bad.service"].Since, f.units["bad.service"].Result = &at, "exit-code"
+	q := seats.UnitsArguments{States: []string{"failed"}, Details: true}
+	reply, err := f.rig(t).units(q)
+	require.NoError(t, err)
+	require.Equal(t, &at, reply.Units[0].Since)
+	require.Equal(t, "exit-code", reply.Units[0].Result)
+	q.Details = false
+	reply, err = f.rig(t).units(q)
+	require.NoError(t, err)
+	require.Nil(t, reply.Units[0].Since, "they cost two looks at each unit")
+	require.Empty(t, reply.Units[0].Result)
+}
+
 func TestDeclaredUnitsAreListedWhateverTheirState(t *testing.T) {
 	f := someUnits()
 	f.declared = []wire.DeclaredUnit{
@@ -133,7 +149,7 @@ func TestUnitFilesAreListed(t *testing.T) {
 
 func TestUserScopeIsNamedAsUnreadable(t *testing.T) {
 	r := someUnits().rig(t)
-	why := []seats.Unreadable{{Scope: "user", Reason: "scope user cannot be read by this version"}}
+	why := []seats.Unreadable{{Scope: "user", Reason: "this version does not read it"}}
 	reply, err := r.units(seats.UnitsArguments{})
 	require.NoError(t, err)
 	require.Equal(t, why, reply.Unreadable)
@@ -153,8 +169,9 @@ func TestUserScopeIsNamedAsUnreadable(t *testing.T) {
 }
 
 func TestManyUnitsComeInPages(t *testing.T) {
-	for _, files := range []bool{false, true} {
-		t.Run(fmt.Sprint("files ", files), func(t *testing.T) {
+	at := time.Now()
+	for _, q := range []seats.UnitsArguments{{}, {Files: true}, {Details: true}} {
+		t.Run(fmt.Sprintf("files %v, details %v", q.Files, q.Details), func(t *testing.T) {
 			f := newFakeNode()
 			var want []string
 			for i := range 2000 {
@@ -166,6 +183,7 @@ func TestManyUnitsComeInPages(t *testing.T) {
 					return r
 				}, string(u.ID)))
 				u.Description, u.Enablement = strings.Repeat("<", 100), "enabled-runtime"
+				u.Since, u.Result = &at, "start-limit-hit"
 				f.units[u.ID] = u
 				f.files = append(f.files, unit.ListedFile{Name: u.ID, State: "enabled-runtime", Preset: "disabled"})
 				want = append(want, string(u.ID))
@@ -173,7 +191,7 @@ func TestManyUnitsComeInPages(t *testing.T) {
 			r := f.rig(t)
 			slices.Sort(want)
 			var got []string
-			a := seats.UnitsArguments{Files: files}
+			a := q
 			for pages := 1; ; pages++ {
 				reply, err := r.units(a)
 				require.NoError(t, err)
@@ -208,7 +226,7 @@ func TestPagesGoOnBehindAUnitThatIsGone(t *testing.T) {
 
 func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 	for method, a := range map[string]seats.UnitsArguments{
-		"Units": {}, "Files": {Files: true}, "Enablement": {}, "Named": {Patterns: []string{"web"}},
+		"Units": {}, "Files": {Files: true}, "Enablement": {}, "Stands": {Details: true}, "Named": {Patterns: []string{"web"}},
 	} {
 		t.Run(method, func(t *testing.T) {
 			f := someUnits()

@@ -28,15 +28,21 @@ const (
 // end.
 type entry struct {
 	ID     string    `json:"id"`
+	Call   string    `json:"call,omitempty"` // of the runtime's that it is part of
 	Act    Act       `json:"act"`
 	Unit   unit.Name `json:"unit"`
 	NoWait bool      `json:"nowait,omitempty"`
 	For    string    `json:"for,omitempty"`
 	Began  time.Time `json:"began"`
 	Before before    `json:"before"`
+	Said   string    `json:"said,omitempty"` // Request.Before
+	Stood  *Stood    `json:"stood,omitempty"`
 	Job    uint32    `json:"job,omitempty"` // 0: none is known of
-	End    *end      `json:"end,omitempty"` // nil: it is under way
-	Told   bool      `json:"told,omitempty"`
+	// Links are what was changed, when systemd may not know it yet; nil: nothing is
+	// known of.
+	Links *unit.Linking `json:"links,omitempty"`
+	End   *end          `json:"end,omitempty"` // nil: it is under way
+	Told  bool          `json:"told,omitempty"`
 }
 
 // before is how a unit stood before a job.
@@ -45,8 +51,16 @@ type before struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
+// name is what the unit is called, as far as it is known.
+func (e *entry) name() unit.Name {
+	if e.Stood != nil {
+		return e.Stood.ID
+	}
+	return e.Unit
+}
+
 func (e *entry) answer() answered {
-	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, End: e.End}
+	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, Stood: e.Stood, End: e.End}
 }
 
 // book is all calls that matter, in memory and in a file, which outlives the
@@ -57,27 +71,42 @@ type book struct {
 	mu    sync.Mutex // guards what follows
 	calls map[string]*entry
 	order []string // ids, the oldest first
+	past  past
 	file  *os.File
 	lines int
 }
 
+// line is one of the file: an entry, or until when not all is known.
+type line struct {
+	*entry
+	Forgot time.Time `json:"forgot,omitzero"`
+}
+
 // openBook reads the file at path, "" for none. A line that is damaged, as the
-// last one of a process that was killed may be, says nothing.
+// last one of a process that was killed may be, says nothing. Where there is no
+// file nothing is known of what was asked before.
 func openBook(path string) (*book, error) {
-	b := &book{path: path, calls: map[string]*entry{}}
+	b := &book{path: path, calls: map[string]*entry{}, past: past{calls: map[string]*entry{}}}
 	if path == "" {
+		b.past.forget(time.Now())
 		return b, nil
 	}
 	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		b.past.forget(time.Now())
+	case err != nil:
 		return nil, fault.New(fault.Failed, "read calls", path, err)
 	}
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, maxAnswered)
 	for in.Scan() {
-		e := &entry{}
-		if json.Unmarshal(in.Bytes(), e) == nil && e.ID != "" {
-			b.set(e)
+		l := line{entry: &entry{}}
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			continue
+		}
+		if b.past.forget(l.Forgot); l.ID != "" {
+			b.set(l.entry)
 		}
 	}
 	return b, b.rewrite()
@@ -87,8 +116,16 @@ func openBook(path string) (*book, error) {
 func (b *book) set(e *entry) {
 	switch {
 	case e.Told:
+		if old := b.calls[e.ID]; old != nil {
+			known := *old
+			e = &known
+		}
 		delete(b.calls, e.ID)
 		b.order = slices.DeleteFunc(b.order, func(id string) bool { return id == e.ID })
+		// What was not done may be done when it is asked again.
+		if e.End != nil && !fault.Is(e.End.err(), fault.Unavailable) {
+			b.past.add(e)
+		}
 		return
 	case b.calls[e.ID] == nil:
 		b.order = append(b.order, e.ID)
@@ -102,13 +139,20 @@ func (b *book) rewrite() error {
 		return nil
 	}
 	fail := func(err error) error { return fault.New(fault.Failed, "keep calls", b.path, err) }
-	var text bytes.Buffer
+	lines := []line{{entry: &entry{}, Forgot: b.past.forgot}}
+	for _, id := range b.past.order {
+		lines = append(lines, line{entry: b.past.calls[id]})
+	}
 	for _, id := range b.order {
-		line, err := json.Marshal(b.calls[id])
+		lines = append(lines, line{entry: b.calls[id]})
+	}
+	var text bytes.Buffer
+	for _, l := range lines {
+		words, err := json.Marshal(l)
 		if err != nil {
 			return fail(err)
 		}
-		text.Write(append(line, '\n'))
+		text.Write(append(words, '\n'))
 	}
 	if err := os.MkdirAll(filepath.Dir(b.path), 0o700); err != nil {
 		return fail(err)
@@ -127,7 +171,7 @@ func (b *book) rewrite() error {
 	if b.file != nil {
 		_ = b.file.Close()
 	}
-	b.file, b.lines = file, len(b.order)
+	b.file, b.lines = file, len(lines)
 	return nil
 }
 
@@ -141,7 +185,7 @@ func (b *book) note(e *entry) error {
 	if err != nil {
 		return fault.New(fault.Failed, "keep calls", b.path, err)
 	}
-	if b.lines > len(b.order)+slack {
+	if b.lines > len(b.order)+len(b.past.order)+slack {
 		if err := b.rewrite(); err != nil {
 			return err
 		}
@@ -158,7 +202,7 @@ func (b *book) note(e *entry) error {
 func (b *book) begin(e *entry) (known *entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if old := b.calls[e.ID]; old != nil {
+	if old := b.find(e.ID); old != nil {
 		c := *old
 		return &c, nil
 	}
@@ -166,7 +210,11 @@ func (b *book) begin(e *entry) (known *entry, err error) {
 		return nil, err
 	}
 	b.set(e)
-	return nil, b.trim()
+	if err := b.trim(); err != nil {
+		b.set(&entry{ID: e.ID, Told: true}) // it is not done
+		return nil, err
+	}
+	return nil, nil
 }
 
 // trim forgets the oldest calls whose end nobody was told, beyond maxUntold.
@@ -197,11 +245,19 @@ func (b *book) trim() error {
 func (b *book) known(id string) *entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.calls[id]; e != nil {
+	if e := b.find(id); e != nil {
 		c := *e
 		return &c
 	}
 	return nil
+}
+
+// find is what is known of an id; b.mu is held.
+func (b *book) find(id string) *entry {
+	if e := b.calls[id]; e != nil {
+		return e
+	}
+	return b.past.calls[id]
 }
 
 // change changes what is known of a call that is under way, and returns it; nil
@@ -220,7 +276,8 @@ func (b *book) change(id string, f func(*entry)) (*entry, error) {
 	return &c, b.note(&e)
 }
 
-// told forgets calls whose end somebody knows.
+// told notes calls whose end somebody knows: they matter only when they are asked
+// again.
 func (b *book) told(ids []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

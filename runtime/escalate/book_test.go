@@ -70,7 +70,7 @@ func TestBookIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.begin(&entry{ID: "open"})
 	require.NoError(t, err)
-	for i := range maxUntold + 500 {
+	for i := range maxUntold + maxPast + 500 {
 		id := fmt.Sprintf("ended%d", i)
 		_, err := b.begin(&entry{ID: id})
 		require.NoError(t, err)
@@ -82,8 +82,55 @@ func TestBookIsBounded(t *testing.T) {
 	require.Len(t, b.all(func(*entry) bool { return true }), maxUntold+2)
 	require.Nil(t, b.known("ended0"))
 	require.NotNil(t, b.known("open"), "it is under way")
-	require.LessOrEqual(t, b.lines, len(b.order)+slack+1)
+	require.LessOrEqual(t, b.lines, len(b.order)+maxPast+slack+1)
 	again, err := openBook(path)
 	require.NoError(t, err)
 	require.Equal(t, b.all(func(*entry) bool { return true }), again.all(func(*entry) bool { return true }))
+	require.Equal(t, b.past.order, again.past.order)
+	require.Len(t, again.past.order, maxPast)
+}
+
+// TestBookKnowsWhatWasTold and says what it does not know any more.
+func TestBookKnowsWhatWasTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls")
+	made := time.Now()
+	b, err := openBook(path)
+	require.NoError(t, err)
+	require.True(t, b.forgotten(made.Add(-time.Second)), "before there was a book")
+	require.False(t, b.forgotten(time.Now()))
+	call := func(b *book, i int, began time.Time) {
+		t.Helper()
+		id := fmt.Sprintf("call%d", i)
+		_, err := b.begin(&entry{ID: id, Call: "c", Said: "inactive dead", Act: Start, Unit: unit.Name(fmt.Sprintf("u%d.service", i)), Began: began})
+		require.NoError(t, err)
+		_, err = b.change(id, func(e *entry) { e.End = &end{Outcome: Outcome{Job: uint32(i), Result: unit.JobDone}} })
+		require.NoError(t, err)
+		require.NoError(t, b.told([]string{id}))
+	}
+	began := time.Now().Add(time.Hour)
+	call(b, 1, began)
+	for range 2 {
+		require.Empty(t, b.all(func(*entry) bool { return true }), "nobody is to be told of it")
+		known, err := b.begin(&entry{ID: "call1"})
+		require.NoError(t, err)
+		require.NotNil(t, known, "it would be done again")
+		require.Equal(t, Outcome{Job: 1, Result: unit.JobDone}, known.End.Outcome)
+		require.Equal(t, []Begun{{Start, "u1.service", "inactive dead"}}, b.about("c"))
+		require.Empty(t, b.about("d"))
+		require.NoError(t, b.close())
+		b, err = openBook(path)
+		require.NoError(t, err)
+	}
+	require.False(t, b.forgotten(began))
+	for i := range maxPast {
+		call(b, 2+i, began.Add(time.Minute))
+	}
+	for range 2 {
+		require.Nil(t, b.known("call1"))
+		require.True(t, b.forgotten(began))
+		require.False(t, b.forgotten(began.Add(onItsWay)))
+		require.NoError(t, b.close())
+		b, err = openBook(path)
+		require.NoError(t, err)
+	}
 }

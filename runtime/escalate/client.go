@@ -49,10 +49,14 @@ type Client struct {
 
 // pending is a call that somebody waits for.
 type pending struct {
-	line []byte
-	sent bool
-	job  uint32
-	got  chan answered // capacity 1: its end
+	id      string
+	line    []byte
+	sent    bool
+	job     uint32
+	stood   *Stood
+	waiting int // who waits: a call that comes twice is one
+	ended   chan struct{}
+	end     answered // once ended is closed
 }
 
 // NewClient checks the options and starts nothing.
@@ -92,32 +96,67 @@ func (c *Client) Run(ctx context.Context) error {
 // within five seconds, or before ctx ended, and nothing was done; timeout and
 // canceled when ctx ended.
 func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
-	id := rand.Text()
-	line, err := json.Marshal(asked{ID: id, Act: r.Act, Unit: string(r.Unit), NoWait: r.NoWait, For: forWhom(ctx)})
-	if err != nil || len(line) >= maxAsked {
-		return Outcome{}, fault.New(fault.Invalid, string(r.Act), string(r.Unit), errors.New("it cannot be written"))
+	of := callOf(ctx)
+	p, err := c.put(asked{ID: of.id(r), Call: of.ID, Since: of.since(), Act: r.Act, Unit: string(r.Unit), NoWait: r.NoWait, For: forWhom(ctx), Before: cut(r.Before, maxSay)})
+	if err != nil {
+		return Outcome{}, err
 	}
-	p := &pending{line: append(line, '\n'), got: make(chan answered, 1)}
-	c.mu.Lock()
-	c.pending[id] = p
-	c.write(p)
-	c.mu.Unlock()
-	return c.wait(ctx, id, r, p)
+	a, err := c.wait(ctx, p, r)
+	if err != nil {
+		return Outcome{Job: a.Job, Before: a.Stood}, err
+	}
+	a.End.Before = a.Stood
+	return a.End.Outcome, a.End.err()
 }
 
-func (c *Client) wait(ctx context.Context, id string, r Request, p *pending) (Outcome, error) {
+// Known are the acts that the helper took of the call that ctx is of, when that may
+// have been asked before: whatever stands now, Do only tells their end. Errors are
+// those of Do.
+func (c *Client) Known(ctx context.Context) ([]Begun, error) {
+	of := callOf(ctx)
+	if of.ID == "" || of.Asked == 0 {
+		return nil, nil
+	}
+	p, err := c.put(asked{ID: rand.Text(), About: of.ID})
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.wait(ctx, p, Request{Act: "ask what became of the call"})
+	return a.Begun, err
+}
+
+// put sends what is asked, or joins those who wait for it.
+func (c *Client) put(a asked) (*pending, error) {
+	line, err := json.Marshal(a)
+	if err != nil || len(line) >= maxAsked {
+		return nil, fault.New(fault.Invalid, string(a.Act), a.Unit, errors.New("it cannot be written"))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pending[a.ID]
+	if p == nil {
+		p = &pending{id: a.ID, line: append(line, '\n'), ended: make(chan struct{})}
+		c.pending[a.ID] = p
+		c.write(p)
+	}
+	p.waiting++
+	return p, nil
+}
+
+// wait returns the answer, or an error with the job that is known.
+func (c *Client) wait(ctx context.Context, p *pending, r Request) (answered, error) {
 	patience := time.NewTimer(connectWait)
 	defer patience.Stop()
 	for {
 		select {
-		case a := <-p.got:
-			return a.End.Outcome, a.End.err()
+		case <-p.ended:
+			return p.end, nil
 		case <-patience.C:
 			if c.unsent(p) {
-				return c.leave(ctx, id, r, p)
+				return c.leave(ctx, p, r)
 			}
 		case <-ctx.Done():
-			return c.leave(ctx, id, r, p)
+			return c.leave(ctx, p, r)
 		}
 	}
 }
@@ -130,17 +169,19 @@ func (c *Client) unsent(p *pending) bool {
 
 // leave is the answer when the caller waits no longer. From here on Late is told
 // of the end.
-func (c *Client) leave(ctx context.Context, id string, r Request, p *pending) (Outcome, error) {
+func (c *Client) leave(ctx context.Context, p *pending, r Request) (answered, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.pending, id)
 	select {
-	case a := <-p.got:
-		return a.End.Outcome, a.End.err()
+	case <-p.ended:
+		return p.end, nil
 	default:
 	}
-	fail := func(class fault.Class, format string, args ...any) (Outcome, error) {
-		return Outcome{Job: p.job}, fault.New(class, string(r.Act), string(r.Unit), fmt.Errorf(format, args...))
+	if p.waiting--; p.waiting == 0 {
+		delete(c.pending, p.id)
+	}
+	fail := func(class fault.Class, format string, args ...any) (answered, error) {
+		return answered{Job: p.job, Stood: p.stood}, fault.New(class, string(r.Act), string(r.Unit), fmt.Errorf(format, args...))
 	}
 	class := fault.Timeout
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -162,11 +203,11 @@ func (c *Client) write(p *pending) {
 		return
 	}
 	p.sent = true
-	c.put(p.line)
+	c.send(p.line)
 }
 
-// put writes a line; c.mu is held.
-func (c *Client) put(line []byte) {
+// send writes a line; c.mu is held.
+func (c *Client) send(line []byte) {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(writeFor))
 	if _, err := c.nc.Write(line); err != nil {
 		_ = c.nc.Close() // half a line may be out
@@ -235,7 +276,7 @@ func (c *Client) attach(nc net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nc, c.why = nc, nil
-	c.put([]byte(`{"adopt":true}` + "\n"))
+	c.send([]byte(`{"adopt":true}` + "\n"))
 	for _, p := range c.pending {
 		c.write(p)
 	}
@@ -273,17 +314,17 @@ func (c *Client) take(a answered) {
 	c.mu.Lock()
 	p := c.pending[a.ID]
 	if p != nil && a.Job != 0 {
-		p.job = a.Job
+		p.job, p.stood = a.Job, a.Stood
 	}
-	if a.End == nil {
-		c.mu.Unlock()
-		return
-	}
-	if p != nil {
-		p.got <- a
-		delete(c.pending, a.ID) // before the helper is told that it may forget it
+	if p != nil && (a.End != nil || a.About != "") {
+		p.end = a
+		close(p.ended)
+		delete(c.pending, a.ID) // before the helper is told that it is known
 	}
 	c.mu.Unlock()
+	if a.End == nil {
+		return
+	}
 	if p == nil && c.o.Late != nil {
 		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
 	}
@@ -291,7 +332,7 @@ func (c *Client) take(a answered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.nc != nil {
-		c.put(append(told, '\n'))
+		c.send(append(told, '\n'))
 	}
 }
 

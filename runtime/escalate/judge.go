@@ -17,6 +17,8 @@ const maxStopped = 500
 // looker is what a manager says of units.
 type looker interface {
 	Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
+	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
+	Standing(name unit.Name) (active unit.ActiveState, sub string, ok bool)
 }
 
 // judge refuses what would saw off the branch that stead sits on, by the unit's
@@ -41,6 +43,9 @@ func judge(ctx context.Context, m looker, r Request) (unit.Ties, error) {
 	}
 	if err == nil && (r.Act == Stop || r.Act == Restart) {
 		err = refuseStop(ctx, m, r, ties)
+	}
+	if _, job := r.Act.job(); err == nil && job && ties.Load == unit.NotFound && ties.Active == unit.Inactive {
+		err = fault.New(fault.NotFound, string(r.Act), string(r.Unit), fmt.Errorf("Unit %s not found.", r.Unit))
 	}
 	return ties, first(err)
 }

@@ -44,6 +44,8 @@ type pid1 struct {
 	asked int
 	err   error
 	ties  map[unit.Name]unit.Ties
+	// untold are units that it says nothing of when a job ends.
+	untold map[unit.Name]bool
 	// tiesErr is answered in place of ties.
 	tiesErr error
 }
@@ -56,6 +58,18 @@ func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
 		return unit.Process{UID: unit.NoUID}, nil
 	}
 	return p.main, p.err
+}
+
+// Standing says nothing of units that are not told of.
+func (p *pid1) Standing(n unit.Name) (active unit.ActiveState, sub string, ok bool) {
+	p.mu.Lock()
+	untold := p.untold[n]
+	p.mu.Unlock()
+	seen, err := p.Observe(context.Background(), []unit.Name{n})
+	if err != nil || untold {
+		return "", "", false
+	}
+	return seen[0].Active, seen[0].Sub, true
 }
 
 func (p *pid1) setMain(main unit.Process) {
@@ -74,9 +88,19 @@ func (p *pid1) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error)
 	out := make([]unit.Ties, len(names))
 	for i, n := range names {
 		out[i] = p.ties[n]
-		out[i].Active, out[i].Invocation = seen[i].Active, seen[i].Invocation
+		st := seen[i]
+		out[i].ID, out[i].Load, out[i].Active, out[i].Sub, out[i].Invocation = st.ID, st.Load, st.Active, st.Sub, st.Invocation
 	}
 	return out, nil
+}
+
+func (p *pid1) Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error) {
+	seen, err := p.Observe(ctx, names)
+	out := make([]unit.Listed, len(seen))
+	for i, st := range seen {
+		out[i] = unit.Listed{Name: st.ID, Load: st.Load, Active: st.Active, Sub: st.Sub}
+	}
+	return out, err
 }
 
 func me() unit.Process {

@@ -21,6 +21,8 @@ const (
 	maxActs = 64
 	// actFor bounds everything of an act but the wait for its job.
 	actFor = 60 * time.Second
+	// afterFor bounds a look at how a unit stands behind its job.
+	afterFor = 2 * time.Second
 	// stopFor bounds how long a helper that ends waits for acts that it began.
 	stopFor = 5 * time.Second
 	// fresh is how long PID 1's word holds against those who are not the main
@@ -86,7 +88,7 @@ func (s *Server) Run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	s.reloads.life = life
-	s.wg.Go(func() { s.watch(ctx) })
+	s.wg.Go(func() { s.watch(ctx, life) })
 	stop := context.AfterFunc(ctx, func() { _ = s.o.Listener.Close() })
 	defer stop()
 	err := s.accept(ctx, life)
@@ -285,6 +287,8 @@ func (c *conn) take(life context.Context, a asked) {
 		for _, id := range a.Told {
 			delete(c.told, id)
 		}
+	case a.About != "":
+		_ = c.send(answered{ID: a.ID, About: a.About, Begun: c.s.book.about(a.About)})
 	case a.Adopt:
 		for _, e := range c.s.book.all(func(e *entry) bool { return e.End != nil }) {
 			c.tell(&e)

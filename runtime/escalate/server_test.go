@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func TestSystemdsRefusalIsHandedOn(t *testing.T) {
 	_, err := c.Do(bound(t), Request{Act: Start, Unit: "none.service"})
 	require.Equal(t, fault.NotFound, fault.ClassOf(err))
 	require.ErrorContains(t, err, "start: none.service: Unit none.service not found")
-	r.logged("act failed", "unit=none.service")
+	r.logged("act refused", "unit=none.service")
 }
 
 func TestWhatIsAskedIsJudgedAnew(t *testing.T) {
@@ -181,7 +182,45 @@ func TestDeadlineLeavesTheJobAndItsEndIsToldLate(t *testing.T) {
 	end := l.one(t)
 	require.NoError(t, end.Err)
 	require.Equal(t, Late{ID: end.ID, Act: Start, Unit: "s.service", For: "operator alice", Began: end.Began,
-		Outcome: Outcome{Job: out.Job, Result: unit.JobDone, Took: end.Took}}, end)
+		Outcome: Outcome{Job: out.Job, Result: unit.JobDone, After: Standing{unit.Active, "running"}, Took: end.Took}}, end)
+	require.Equal(t, Standing{unit.Inactive, "dead"}, out.Before.Standing, "as far as it is known")
+}
+
+// TestActSaysHowTheUnitStoodAndStands: nobody else has to look, also of a call that
+// comes anew to another helper.
+func TestActSaysHowTheUnitStoodAndStands(t *testing.T) {
+	r := newRig(t)
+	r.unit("s.service", sleeper)
+	r.m.ties["s.service"] = unit.Ties{Names: []unit.Name{"a.service", "s.service"}, TriggeredBy: []unit.Name{"s.timer"}}
+	stop := r.helper()
+	c, _ := r.client(nil)
+	want := &Stood{Standing{unit.Inactive, "dead"}, "s.service", []unit.Name{"a.service", "s.service"}, []unit.Name{"s.timer"}, false}
+	ctx := WithCall(bound(t), Call{ID: strings.Repeat("c", 20)})
+	out, err := c.Do(ctx, Request{Act: Start, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, want, out.Before)
+	require.Equal(t, Standing{unit.Active, "running"}, out.After)
+	stop()
+	r.helper()
+	again, err := c.Do(ctx, Request{Act: Start, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	require.Len(t, r.did(), 1)
+	r.m.mu.Lock()
+	r.m.untold = map[unit.Name]bool{"s.service": true}
+	r.m.mu.Unlock()
+	out, err = c.Do(bound(t), Request{Act: Restart, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, Standing{unit.Active, "running"}, out.After, "it was asked")
+
+	r.m.ties["s.service"] = unit.Ties{Names: slices.Repeat([]unit.Name{"a.service"}, maxNames+1)}
+	out, err = c.Do(bound(t), Request{Act: Stop, Unit: "s.service"})
+	require.NoError(t, err)
+	require.Equal(t, &Stood{Standing{unit.Active, "running"}, "s.service", nil, nil, true}, out.Before, "there is no room for all of its names")
+	_, err = c.Do(bound(t), Request{Act: Restart, Unit: "none.service"})
+	require.Equal(t, fault.NotFound, fault.ClassOf(err))
+	require.EqualError(t, err, "restart: none.service: Unit none.service not found.")
+	require.Len(t, r.did(), 3)
 }
 
 func TestNoWaitAnswersWhenTheJobIsQueued(t *testing.T) {
@@ -194,7 +233,7 @@ func TestNoWaitAnswersWhenTheJobIsQueued(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, out.Job)
 	require.Empty(t, out.Result)
-	require.NoError(t, r.m.Ready("s.service"))
+	require.Eventually(t, func() bool { return r.m.Ready("s.service") == nil }, 10*time.Second, time.Millisecond)
 	_, err = c.Do(bound(t), Request{Act: ResetFailed, Unit: "s.service"})
 	require.NoError(t, err)
 	require.Empty(t, l.seen())
@@ -324,7 +363,7 @@ func TestPID1ThatDoesNotAnswerLeavesTheActUndone(t *testing.T) {
 	require.Empty(t, r.did())
 }
 
-func TestWhatWasToldIsForgotten(t *testing.T) {
+func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	r := newRig(t)
 	r.unit("a.service", sleeper)
 	r.helper()
@@ -332,6 +371,72 @@ func TestWhatWasToldIsForgotten(t *testing.T) {
 	_, err := c.Do(bound(t), Request{Act: Start, Unit: "a.service"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { b, err := readBook(r.calls); return err == nil && len(b) == 0 }, 5*time.Second, 10*time.Millisecond)
+}
+
+// of makes ctx that of a call that was first asked that long ago.
+func of(ctx context.Context, asked time.Duration) context.Context {
+	return WithCall(ctx, Call{ID: strings.Repeat("c", 32), Asked: asked})
+}
+
+// TestActOfACallIsDoneOnce by whichever runtime, before and after its end was told,
+// by the helper that did it and by the next one.
+func TestActOfACallIsDoneOnce(t *testing.T) {
+	r := newRig(t)
+	r.unit("s.service", slow)
+	r.unit("a.service", sleeper)
+	stop := r.helper()
+	var l later
+	c, gone := r.client(l.take)
+	require.NoError(t, c.Wait(bound(t)))
+	known, err := c.Known(of(bound(t), 0))
+	require.NoError(t, err)
+	require.Empty(t, known, "a new call is not asked about")
+	dead, die := context.WithCancel(of(bound(t), 0))
+	go func() { _, _ = c.Do(dead, Request{Act: Restart, Unit: "s.service", Before: "active running"}) }()
+	r.logged("job queued", "unit=s.service")
+	gone()
+	die()
+
+	c, _ = r.client(l.take)
+	known, err = c.Known(of(bound(t), time.Second))
+	require.NoError(t, err)
+	require.Equal(t, []Begun{{Restart, "s.service", "active running"}}, known)
+	outs, errs := make([]Outcome, 2), make([]error, 2)
+	var both sync.WaitGroup
+	for i := range outs {
+		both.Go(func() { outs[i], errs[i] = c.Do(of(bound(t), time.Second), Request{Act: Restart, Unit: "s.service"}) })
+	}
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, p := range c.pending {
+			return p.job != 0 && p.waiting == 2
+		}
+		return false
+	}, 10*time.Second, time.Millisecond, "who waits again is told the job")
+	require.NoError(t, r.m.Ready("s.service"))
+	both.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, unit.JobDone, outs[0].Result)
+	require.Equal(t, outs[0], outs[1])
+	require.Empty(t, l.seen(), "somebody waited for it")
+
+	for range 2 {
+		out, err := c.Do(of(bound(t), time.Second), Request{Act: Restart, Unit: "s.service"})
+		require.NoError(t, err)
+		require.Equal(t, outs[0], out, "what was answered before")
+		known, err := c.Known(of(bound(t), time.Second))
+		require.NoError(t, err)
+		require.Equal(t, []Begun{{Restart, "s.service", "active running"}}, known)
+		stop()
+		stop = r.helper()
+	}
+	_, err = c.Do(of(bound(t), time.Nanosecond), Request{Act: Start, Unit: "a.service"})
+	require.NoError(t, err, "what is new of a call is done")
+	_, err = c.Do(of(bound(t), time.Hour), Request{Act: Stop, Unit: "a.service"})
+	require.Equal(t, fault.Timeout, fault.ClassOf(err), "%v", err)
+	require.ErrorContains(t, err, "stop: a.service: what became of it is known no longer; it may have been done")
+	require.Equal(t, []string{"restart s.service", "start a.service"}, r.did())
 }
 
 func readBook(path string) (map[string]*entry, error) {
@@ -352,6 +457,7 @@ func readBook(path string) (map[string]*entry, error) {
 
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"id":"0123456789abcdef","act":"restart","unit":"a.service","nowait":true,"for":"x"}`))
+	f.Add([]byte(`{"id":"0123456789abcdef","act":"start","unit":"a.service","call":"0123456789abcdef","since":5}`))
 	f.Add([]byte(`{"id":"0123456789abcdef","act":"enable","unit":"/a/b.service"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var a asked

@@ -18,10 +18,12 @@ const (
 	settle = 100 * time.Millisecond
 )
 
-// watch takes in how jobs end, until ctx ends.
-func (s *Server) watch(ctx context.Context) {
+// watch takes in how jobs end, until ctx ends. What it began by then has until life
+// ends.
+func (s *Server) watch(ctx, life context.Context) {
 	missed := map[string]time.Time{}
 	began := time.Now()
+	resumed := map[string]bool{}
 	next := time.NewTimer(recheck)
 	defer next.Stop()
 	for {
@@ -34,33 +36,36 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		}
 		changes := s.o.Manager.Drain()
-		for _, j := range changes.Jobs {
-			s.take(j)
-		}
+		s.take(life, changes.Jobs)
 		if !look && !changes.All {
 			continue
 		}
-		s.lookFor(ctx, missed, began)
+		s.lookFor(ctx, life, missed, s.interrupted(life, began, resumed))
 		if next.Reset(recheck); len(missed) > 0 {
 			next.Reset(settle)
 		}
 	}
 }
 
-// take ends the calls that wait for a job.
-func (s *Server) take(j unit.JobEnd) {
-	s.ends.add(j)
-	for _, e := range s.book.all(func(e *entry) bool { return e.End == nil && e.Job == j.ID }) {
-		s.jobEnded(e.ID, j.ID, j.Result)
+// take ends the calls that wait for jobs.
+func (s *Server) take(life context.Context, jobs []unit.JobEnd) {
+	var all []jobEnd
+	for _, j := range jobs {
+		s.ends.add(j)
+		for _, e := range s.book.all(func(e *entry) bool { return e.End == nil && e.Job == j.ID }) {
+			all = append(all, jobEnd{&e, j.Result, time.Since(e.Began)})
+		}
 	}
+	s.jobsEnded(life, all)
 }
 
-// lookFor looks for the jobs of calls under way, and makes out how those ended
-// that are in the queue no longer. Calls of an earlier helper that have no job
-// were being begun when it was ended.
-func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began time.Time) {
+// lookFor looks for the jobs of calls under way, and of those that an earlier
+// helper was ended in, and makes out how those ended that are in the queue no
+// longer.
+func (s *Server) lookFor(ctx, life context.Context, missed map[string]time.Time, interrupted map[string]func()) {
 	open := s.book.all(func(e *entry) bool {
-		return e.End == nil && (e.Job != 0 && time.Since(e.Began) > settle || e.Job == 0 && e.Began.Before(began))
+		_, is := e.Act.job()
+		return e.End == nil && is && (e.Job != 0 && time.Since(e.Began) > settle || interrupted[e.ID] != nil)
 	})
 	if len(open) == 0 {
 		clear(missed)
@@ -83,23 +88,29 @@ func (s *Server) lookFor(ctx context.Context, missed map[string]time.Time, began
 		case e.Job != 0 && job.ID == e.Job:
 			delete(missed, e.ID)
 		case e.Job == 0 && sameJob(e.Act, job.Type):
-			s.adopt(e.ID, job.ID)
+			s.adopt(life, e.ID, job.ID)
 		case missed[e.ID].IsZero():
 			missed[e.ID] = time.Now()
 		case time.Since(missed[e.ID]) >= settle:
 			delete(missed, e.ID)
-			s.end(e.ID, madeOut(e, seen[i]))
+			how := madeOut(e, seen[i])
+			if again := interrupted[e.ID]; again != nil && how.Fault != nil && untouched(e, seen[i]) {
+				again()
+				continue
+			}
+			s.end(e.ID, how)
 		}
 	}
 }
 
 // adopt takes the job in the queue for that of a call whose own id was lost.
-func (s *Server) adopt(id string, job uint32) {
-	if _, err := s.book.change(id, func(e *entry) { e.Job = job }); err != nil {
+func (s *Server) adopt(life context.Context, id string, job uint32) {
+	now, err := s.book.change(id, func(e *entry) { e.Job = job })
+	if err != nil {
 		s.o.Logger.Error("calls are not noted", "error", err)
 	}
-	if result, ok := s.ends.of(job); ok {
-		s.jobEnded(id, job, result)
+	if result, over := s.ends.of(job); over && now != nil {
+		s.jobsEnded(life, []jobEnd{{now, result, time.Since(now.Began)}})
 	}
 }
 
@@ -126,5 +137,5 @@ func madeOut(e entry, st unit.Status) *end {
 	if !done {
 		return failed(fault.New(fault.Timeout, string(e.Act), string(e.Unit), fmt.Errorf("how it ended was not heard; %s", stands)))
 	}
-	return &end{Outcome: Outcome{Job: e.Job, Result: unit.JobDone, Took: time.Since(e.Began), Note: "systemd's own word was not heard: " + stands}}
+	return &end{Outcome: Outcome{Job: e.Job, Result: unit.JobDone, After: Standing{st.Active, st.Sub}, Took: time.Since(e.Began), Note: "systemd's own word was not heard: " + stands}}
 }

@@ -1,7 +1,11 @@
 package escalate
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -51,10 +55,38 @@ type Request struct {
 	Unit unit.Name
 	// NoWait answers once a job is queued, in place of at its end.
 	NoWait bool
+	// Before is how the unit stands, for Known to tell: at most 64 bytes of the
+	// caller's.
+	Before string
+}
+
+// Standing is how a unit stands at one moment.
+type Standing struct {
+	Active unit.ActiveState `json:"active,omitempty"`
+	Sub    string           `json:"sub,omitempty"`
+}
+
+// Stood is how a unit stood before an act on it, and what it is called.
+type Stood struct {
+	Standing
+	ID          unit.Name   `json:"id"`
+	Names       []unit.Name `json:"names,omitempty"`       // all of its own
+	TriggeredBy []unit.Name `json:"triggeredby,omitempty"` // units that start it
+	Cut         bool        `json:"cut,omitempty"`         // there are more of both than are told of every act
+}
+
+func stoodOf(t unit.Ties) *Stood {
+	s := &Stood{Standing{t.Active, t.Sub}, t.ID, t.Names, t.TriggeredBy, false}
+	if len(t.Names)+len(t.TriggeredBy) > maxNames {
+		s.Names, s.TriggeredBy, s.Cut = nil, nil, true
+	}
+	return s
 }
 
 // Outcome is what became of an act that was done.
 type Outcome struct {
+	Before *Stood         `json:"-"`                // of a job; nil when that is not known
+	After  Standing       `json:"after,omitzero"`   // as seen behind the end of a job; zero when it was not
 	Job    uint32         `json:"job,omitempty"`    // 0: the act is no job
 	Result unit.JobResult `json:"result,omitempty"` // of the job; "": it was not waited for
 	Links  unit.Linking   `json:"links,omitzero"`   // of enable and disable
@@ -84,19 +116,70 @@ func WithFor(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, forKey{}, who)
 }
 
+// Call is a call that the runtime was asked, as it knows it across restarts: no two
+// have one ID, of 16 to 64 letters and digits. Asked is how long ago it was first
+// asked, when that may have come as far as the helper; 0 when it is new.
+type Call struct {
+	ID    string
+	Asked time.Duration
+}
+
+type callKey struct{}
+
+// WithCall makes acts with the context it returns part of a call: each act on a
+// unit is done once in it, also by a runtime to which the call comes anew.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+func callOf(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
+	return c
+}
+
+// Begun is an act on a unit that the helper took.
+type Begun struct {
+	Act    Act       `json:"act"`
+	Unit   unit.Name `json:"unit"`
+	Before string    `json:"before,omitempty"`
+}
+
+func compareBegun(a, b Begun) int {
+	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Act, b.Act))
+}
+
+// since is Asked as it is told to the helper.
+func (c Call) since() int64 {
+	if c.Asked <= 0 {
+		return 0
+	}
+	return max(1, c.Asked.Milliseconds())
+}
+
+// id is that of an act: in a call, one of the call, the act and the unit alone.
+func (c Call) id(r Request) string {
+	if c.ID == "" {
+		return rand.Text()
+	}
+	sum := sha256.Sum256([]byte(c.ID + "\n" + string(r.Act) + "\n" + string(r.Unit)))
+	return hex.EncodeToString(sum[:16])
+}
+
 func forWhom(ctx context.Context) string {
 	who, _ := ctx.Value(forKey{}).(string)
-	if len(who) > maxFor {
-		who = who[:maxFor]
-	}
-	return who
+	return cut(who, maxFor)
 }
+
+func cut(s string, most int) string { return s[:min(len(s), most)] }
 
 // Bounds of what is asked.
 const (
 	maxFor = 256
-	minID  = 16
-	maxID  = 64
+	maxSay = 64 // of Before
+	// maxNames are those of a unit that are told with an act on it.
+	maxNames = 64
+	minID    = 16
+	maxID    = 64
 )
 
 // check returns the request of a line, judged by its form alone.
@@ -112,8 +195,11 @@ func (a asked) check() (Request, error) {
 	if len(a.ID) < minID || len(a.ID) > maxID || !alphanumeric(a.ID) {
 		return bad(fault.Invalid, "a call is known by %d to %d letters and digits", minID, maxID)
 	}
-	if len(a.For) > maxFor {
-		return bad(fault.Invalid, "for whom it is takes %d bytes; at most %d", len(a.For), maxFor)
+	if a.Call != "" && (len(a.Call) < minID || len(a.Call) > maxID || !alphanumeric(a.Call)) || a.Since < 0 {
+		return bad(fault.Invalid, "what the runtime was asked is known by %d to %d letters and digits, and was asked before", minID, maxID)
+	}
+	if len(a.For) > maxFor || len(a.Before) > maxSay {
+		return bad(fault.Invalid, "for whom it is takes %d bytes, at most %d, and how it stood %d, at most %d", len(a.For), maxFor, len(a.Before), maxSay)
 	}
 	name, err := unit.ParseName(a.Unit)
 	if err != nil {
@@ -146,7 +232,11 @@ type asked struct {
 	Unit   string `json:"unit,omitempty"`
 	NoWait bool   `json:"nowait,omitempty"`
 	For    string `json:"for,omitempty"`
+	Call   string `json:"call,omitempty"` // that it is part of
+	Before string `json:"before,omitempty"`
+	Since  int64  `json:"since,omitempty"` // milliseconds since that was first asked; 0: it is new
 
+	About string   `json:"about,omitempty"` // a call, with an id of the question
 	Adopt bool     `json:"adopt,omitempty"`
 	Told  []string `json:"told,omitempty"`
 }
@@ -163,7 +253,11 @@ type answered struct {
 	Unit  unit.Name `json:"unit,omitempty"`
 	For   string    `json:"for,omitempty"`
 	Began time.Time `json:"began,omitzero"`
+	Stood *Stood    `json:"stood,omitempty"`
 	End   *end      `json:"end,omitempty"`
+
+	About string  `json:"about,omitempty"`
+	Begun []Begun `json:"begun,omitempty"` // of that call
 }
 
 // end is how a call ended: an outcome, or a failure.

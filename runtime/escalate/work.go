@@ -34,6 +34,9 @@ func (s *Server) call(life context.Context, c *conn, a asked) {
 		return
 	}
 	r, err := a.check()
+	if err == nil && a.Since > 0 && s.book.forgotten(time.Now().Add(-time.Duration(a.Since)*time.Millisecond)) {
+		err = fault.New(fault.Timeout, string(r.Act), string(r.Unit), errors.New("what became of it is known no longer; it may have been done"))
+	}
 	if err == nil && s.book.underWay() >= maxCalls {
 		err = fault.New(fault.Unavailable, string(r.Act), string(r.Unit), fmt.Errorf("busy: %d calls are under way", maxCalls))
 	}
@@ -86,7 +89,10 @@ func (s *Server) begin(ctx context.Context, c *conn, a asked, r Request) {
 		s.refuseCall(c, a, err)
 		return
 	}
-	e := &entry{ID: a.ID, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}}
+	e := &entry{ID: a.ID, Call: a.Call, Act: r.Act, Unit: r.Unit, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}, Said: a.Before}
+	if _, job := r.Act.job(); job {
+		e.Stood = stoodOf(ties)
+	}
 	known, err := s.book.begin(e)
 	switch {
 	case err != nil:
@@ -104,26 +110,42 @@ func (s *Server) do(ctx context.Context, e *entry) {
 		s.queue(ctx, e, kind)
 		return
 	}
-	out := Outcome{}
 	var err error
-	names := []unit.Name{e.Unit}
-	switch e.Act {
-	case Enable:
-		out.Links, err = s.o.Manager.Enable(ctx, names)
-	case Disable:
-		out.Links, err = s.o.Manager.Disable(ctx, names)
-	case ResetFailed:
-		err = s.o.Manager.ResetFailed(ctx, names)[0]
+	if e.Act == ResetFailed {
+		err = s.o.Manager.ResetFailed(ctx, []unit.Name{e.Unit})[0]
+	} else {
+		err = s.link(ctx, e)
 	}
-	// As systemctl does: what lies on disk is not what systemd knows.
-	if err == nil && e.Act != ResetFailed {
-		if err = s.reloads.do(ctx); err != nil {
-			err = fault.New(fault.Failed, string(e.Act), string(e.Unit), fmt.Errorf("the links are changed, and systemd does not know it: %w", err)).
-				WithHint("systemctl daemon-reload")
+	out := Outcome{Took: time.Since(e.Began)}
+	if e.Links != nil {
+		out.Links = *e.Links
+	}
+	s.end(e.ID, endOf(out, err))
+}
+
+// link changes links, and notes which before systemd is told: a helper that goes
+// on from there only tells it.
+func (s *Server) link(ctx context.Context, e *entry) error {
+	if e.Links == nil {
+		change := s.o.Manager.Enable
+		if e.Act == Disable {
+			change = s.o.Manager.Disable
+		}
+		links, err := change(ctx, []unit.Name{e.Unit})
+		if err != nil {
+			return err
+		}
+		e.Links = &links
+		if _, err := s.book.change(e.ID, func(e *entry) { e.Links = &links }); err != nil {
+			s.o.Logger.Error("calls are not noted", "error", err)
 		}
 	}
-	out.Took = time.Since(e.Began)
-	s.end(e.ID, endOf(out, err))
+	// As systemctl does: what lies on disk is not what systemd knows.
+	if err := s.reloads.do(ctx); err != nil {
+		return fault.New(fault.Failed, string(e.Act), string(e.Unit), fmt.Errorf("the links are changed, and systemd does not know it: %w", err)).
+			WithHint("systemctl daemon-reload")
+	}
+	return nil
 }
 
 func endOf(out Outcome, err error) *end {
@@ -148,25 +170,64 @@ func (s *Server) queue(ctx context.Context, e *entry, kind unit.JobType) {
 		return
 	}
 	s.o.Logger.Info("job queued", "act", e.Act, "unit", e.Unit, "for", e.For, "job", q.ID)
-	if e.NoWait {
+	result, over := s.ends.of(q.ID)
+	switch {
+	case e.NoWait:
 		s.end(e.ID, &end{Outcome: Outcome{Job: q.ID, Took: time.Since(e.Began)}})
-		return
-	}
-	if result, ok := s.ends.of(q.ID); ok {
-		s.jobEnded(e.ID, q.ID, result)
-		return
-	}
-	s.tell(now)
-}
-
-func (s *Server) jobEnded(id string, job uint32, result unit.JobResult) {
-	e := s.book.known(id)
-	if e != nil {
-		s.end(id, &end{Outcome: Outcome{Job: job, Result: result, Took: time.Since(e.Began)}})
+	case over:
+		s.jobsEnded(context.WithoutCancel(ctx), []jobEnd{{now, result, time.Since(e.Began)}})
+	default:
+		s.tell(now)
 	}
 }
 
-// end notes how a call ended, logs it, and tells the runtime. Only the first end
+// jobEnd is the end of the job that a call waits for.
+type jobEnd struct {
+	of     *entry
+	result unit.JobResult
+	took   time.Duration
+}
+
+// jobsEnded ends calls, each with how its unit stands behind its job. PID 1 told
+// that with the end of most.
+func (s *Server) jobsEnded(ctx context.Context, all []jobEnd) {
+	var untold []jobEnd
+	for _, j := range all {
+		if active, sub, ok := s.o.Manager.Standing(j.of.name()); ok {
+			s.jobEnded(j, Standing{active, sub})
+		} else {
+			untold = append(untold, j)
+		}
+	}
+	if len(untold) > 0 {
+		s.wg.Go(func() { s.lookBehind(ctx, untold) })
+	}
+}
+
+// lookBehind asks PID 1 how units stand behind their jobs. When it does not say,
+// whoever asked for the act looks for itself.
+func (s *Server) lookBehind(ctx context.Context, all []jobEnd) {
+	names := make([]unit.Name, len(all))
+	for i, j := range all {
+		names[i] = j.of.Unit
+	}
+	ctx, cancel := context.WithTimeout(ctx, afterFor)
+	defer cancel()
+	seen, err := s.o.Manager.Named(ctx, names)
+	for i, j := range all {
+		var after Standing
+		if err == nil {
+			after = Standing{seen[i].Active, seen[i].Sub}
+		}
+		s.jobEnded(j, after)
+	}
+}
+
+func (s *Server) jobEnded(j jobEnd, after Standing) {
+	s.end(j.of.ID, &end{Outcome: Outcome{Job: j.of.Job, Result: j.result, After: after, Took: j.took}})
+}
+
+// end notes how a call ended, tells the runtime, and logs it. Only the first end
 // of a call counts.
 func (s *Server) end(id string, how *end) {
 	e, err := s.book.change(id, func(e *entry) { e.End = how })
@@ -176,6 +237,7 @@ func (s *Server) end(id string, how *end) {
 	if e == nil {
 		return
 	}
+	s.tell(e)
 	log := s.o.Logger.With("act", e.Act, "unit", e.Unit, "for", e.For, "took", time.Since(e.Began).Round(time.Millisecond))
 	switch err := how.err(); {
 	case err != nil:
@@ -185,7 +247,6 @@ func (s *Server) end(id string, how *end) {
 	default:
 		log.Info("act done", "made", len(how.Links.Made), "removed", len(how.Links.Removed))
 	}
-	s.tell(e)
 }
 
 // ends are the last jobs that ended: the end of one can be there before its

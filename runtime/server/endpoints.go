@@ -3,13 +3,17 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"stead/mesh"
 	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/runtime/escalate"
 	"stead/runtime/tool"
+	"stead/seats"
 )
 
 // dispatcher answers calls: tool.Dispatcher.
@@ -27,13 +31,14 @@ func endpoints(node subject.Node, tools []tool.Tool, d dispatcher) []mesh.Endpoi
 		name := string(t.Seat) + "_" + string(t.Is.Name)
 		e := mesh.Endpoint{
 			Name: name, Subject: subject.ForVerb(t.Is.Class, node, t.Seat, t.Is.Name), Accounts: callers(t.Is.Class),
-			Timeout: t.Most, Together: t.Together, MaxRequest: tool.MaxArguments, Handler: handler(t, d), Metadata: described(t),
+			Timeout: t.Most, Together: t.Together, Handler: handler(t, d), Metadata: described(t),
 		}
 		if e.Timeout == 0 {
 			e.Timeout = tool.DefaultMost
 		}
 		each := e
-		each.Name, each.Subject, each.Metadata = name+"_all", subject.ForVerb(t.Is.Class, subject.All, t.Seat, t.Is.Name), nil
+		each.Name, each.Subject = name+"_all", subject.ForVerb(t.Is.Class, subject.All, t.Seat, t.Is.Name)
+		each.Metadata = map[string]string{"meaning": t.Is.Meaning + ", on every node that serves it", "module": t.Module, "schemas": "those of " + name}
 		if t.Is.Follows {
 			e.Stream = streamer(t, d)
 		}
@@ -66,8 +71,17 @@ func compact(schema json.RawMessage) string {
 func handler(t tool.Tool, d dispatcher) mesh.Handler {
 	return func(ctx context.Context, r mesh.Request) ([]byte, error) {
 		q := request(t, r)
-		return d.Call(escalate.WithFor(ctx, q.Caller.String()), q)
+		return d.Call(escalate.WithCall(escalate.WithFor(ctx, q.Caller.String()), named(r)), q)
 	}
+}
+
+// named is the call as the helper knows it: names of calls are their caller's own.
+func named(r mesh.Request) escalate.Call {
+	if r.Call == "" {
+		return escalate.Call{}
+	}
+	sum := sha256.Sum256([]byte(r.Caller.User + "\n" + r.Call))
+	return escalate.Call{ID: hex.EncodeToString(sum[:16]), Asked: r.Asked}
 }
 
 func streamer(t tool.Tool, d dispatcher) mesh.Streamer {
@@ -77,8 +91,13 @@ func streamer(t tool.Tool, d dispatcher) mesh.Streamer {
 }
 
 func request(t tool.Tool, r mesh.Request) tool.Request {
-	return tool.Request{
-		Caller: tool.Caller{Account: string(r.Caller.Account), Role: string(r.Caller.Role), Name: r.Caller.Name, User: r.Caller.User},
-		Seat:   t.Seat, Verb: t.Is.Name, Payload: r.Payload,
-	}
+	who := tool.Caller{Account: string(r.Caller.Account), Role: string(r.Caller.Role), Name: r.Caller.Name, User: r.Caller.User}
+	who.Logs = mayReadLogs(r.Caller.Role)
+	return tool.Request{Caller: who, Seat: t.Seat, Verb: t.Is.Name, Payload: r.Payload}
+}
+
+// mayReadLogs is whether the server lets a role ask for the journal.
+func mayReadLogs(role identity.Role) bool {
+	row, known := identity.Permissions().Role(role)
+	return known && !slices.Contains(row.Deny, subject.VerbPattern(subject.Read, subject.Any, string(seats.Journal)))
 }

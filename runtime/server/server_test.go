@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,13 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	_, err = w.call(alice, subject.Read, seats.Restart, `{"unit":"a.service"}`)
 	require.Equal(t, fault.Unavailable, fault.ClassOf(err), "a verb of another class is nobody's")
 
+	_, err = w.call(alice, subject.Write, seats.Stop, `{"unit":"`+strings.Repeat("x", tool.MaxArguments)+`"}`)
+	require.Equal(t, fault.Invalid, fault.ClassOf(err))
+	require.ErrorContains(t, err, "at most 65536")
+
 	var e *wire.Event
+	require.Eventually(t, func() bool { e = w.told("stop"); return e != nil }, patience, 20*time.Millisecond)
+	require.Equal(t, "invalid", e.Call.Result, "what is too large is on record too")
 	require.Eventually(t, func() bool { e = w.told("restart"); return e != nil }, patience, 20*time.Millisecond)
 	require.Equal(t, "operator alice", e.Who)
 	require.Equal(t, "a.service", e.Unit)
@@ -61,29 +68,45 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	require.Equal(t, []string{"ws1"}, from)
 }
 
-func TestNodeIsDiscoverableByOperatorsAlone(t *testing.T) {
+func TestWhoMayNotReadTheJournalIsShownNoneOfIt(t *testing.T) {
+	w := newWorld(t)
+	w.handlers[seats.Status] = func(ctx context.Context, _ json.RawMessage) (any, error) { return tool.MayReadLogs(ctx), nil }
+	w.background(w.server().Run)
+	alice, bob := w.connect(identity.Operator, "alice"), w.connect(identity.Viewer, "bob")
+	w.served(alice)
+	for who, may := range map[*mesh.Conn]string{alice: "true", bob: "false"} {
+		reply, err := w.call(who, subject.Read, seats.Status, `{"unit":"a.service"}`)
+		require.NoError(t, err)
+		require.Equal(t, may, string(reply))
+	}
+}
+
+func TestNodeIsDiscoverableByOperatorsAndViewers(t *testing.T) {
 	w := newWorld(t)
 	w.background(w.server().Run)
 	alice := w.connect(identity.Operator, "alice")
 	w.served(alice)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	text, err := alice.Call(ctx, "$SRV.INFO.stead-node", nil)
+	text, err := alice.Call(ctx, "$SRV.INFO.stead-node.ws1", nil)
 	require.NoError(t, err)
 	var info struct {
-		Name, Version string
-		Metadata      map[string]string
-		Endpoints     []struct {
+		Name, ID, Version, Description string
+		Metadata                       map[string]string
+		Endpoints                      []struct {
 			Name, Subject string
 			Metadata      map[string]string
 		}
 	}
 	require.NoError(t, json.Unmarshal(text, &info))
 	require.Equal(t, "stead-node", info.Name)
+	require.Equal(t, "ws1", info.ID)
 	require.Equal(t, "1.2.3", info.Version)
+	require.NotEmpty(t, info.Description)
 	require.Equal(t, "ws1", info.Metadata["node"])
 	require.Len(t, info.Endpoints, 16, "eight verbs, of this node and of all")
 	for _, e := range info.Endpoints {
+		require.NotEmpty(t, e.Metadata["meaning"], e.Name)
 		if e.Subject == "seat.v1.w.ws1.node-service-manager.restart" {
 			require.Equal(t, "systemd", e.Metadata["module"])
 			require.True(t, json.Valid([]byte(e.Metadata["arguments"])))
@@ -93,8 +116,12 @@ func TestNodeIsDiscoverableByOperatorsAlone(t *testing.T) {
 	text, err = alice.Call(ctx, "$SRV.STATS.stead-node", nil)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"num_requests"`)
-	_, err = w.connect(identity.Viewer, "bob").Call(ctx, "$SRV.INFO.stead-node", nil)
-	require.Equal(t, fault.Denied, fault.ClassOf(err))
+	bob := w.connect(identity.Viewer, "bob")
+	for _, subject := range []string{"$SRV.PING", "$SRV.INFO.stead-node", "$SRV.STATS.stead-node.ws1"} {
+		text, err := bob.Call(ctx, subject, nil)
+		require.NoError(t, err, subject)
+		require.Contains(t, string(text), `"stead-node"`)
+	}
 }
 
 func TestItServesWhatItKeptWithoutControllers(t *testing.T) {
@@ -295,7 +322,10 @@ func TestLateEndIsToldAsWhatItBecame(t *testing.T) {
 }
 
 func TestVersionIsOneOfANATSService(t *testing.T) {
-	for version, want := range map[string]string{"v1.2.3": "1.2.3", "1.2.3-4-gabc-dirty": "1.2.3-4-gabc-dirty", "abc123": "0.0.0", "": "0.0.0", "1.2": "0.0.0", "1..3": "0.0.0"} {
+	for version, want := range map[string]string{"v1.2.3": "1.2.3", "1.2.3-4-gabc-dirty": "1.2.3-4-gabc-dirty", "abc123": "0.0.0", "": "0.0.0", "1.2": "0.0.0", "1..3": "0.0.0",
+		// Clients would pass over a service with one of these.
+		"v1.2.3-beta_1": "0.0.0", "v01.2.3": "0.0.0", "1.2.3-rc.01": "0.0.0", "1.2.3-": "0.0.0", "1.2.3\n": "0.0.0",
+		"v1.2.3-rc.1-4-gabc": "1.2.3-rc.1-4-gabc", "1.2.3+b": "1.2.3+b"} {
 		require.Equal(t, want, semantic(version), version)
 	}
 }

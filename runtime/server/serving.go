@@ -3,19 +3,27 @@ package server
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"stead/mesh"
-	"stead/mesh/identity"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
 	"stead/runtime/tool"
 )
 
-// serviceName is how NATS service discovery shows a node.
-const serviceName = "stead-node"
+// How NATS service discovery shows a node, besides its name.
+const (
+	serviceName        = "stead-node"
+	serviceDescription = "a node of a stead mesh: the verbs of the seats that it holds"
+)
+
+// released is a version as NATS services must have it: of three numbers, and
+// perhaps more behind them. Clients pass over a service that has another one.
+var released = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 // serving answers calls of what is held at the moment.
 type serving struct {
@@ -94,8 +102,8 @@ func (s *serving) run(ctx context.Context, conn *mesh.Conn) error {
 
 func (s *serving) with(ctx context.Context, conn *mesh.Conn, tools []tool.Tool) error {
 	service, err := mesh.NewService(conn, mesh.ServiceOptions{
-		Name: serviceName, Node: string(s.node), Version: semantic(s.version), Endpoints: endpoints(s.node, tools, s.calls),
-		Discover: []identity.Account{identity.OPS}, Logger: s.log,
+		Name: serviceName, Description: serviceDescription, Node: string(s.node), Version: semantic(s.version),
+		Endpoints: endpoints(s.node, tools, s.calls), Discover: callers(subject.Read), Logger: s.log,
 	})
 	if err != nil {
 		return err
@@ -127,15 +135,10 @@ func (s *serving) with(ctx context.Context, conn *mesh.Conn, tools []tool.Tool) 
 	return err
 }
 
-// semantic is a version as NATS services have it: of three numbers, and perhaps
-// more behind them.
+// semantic is version as NATS services have it, 0.0.0 when it is not one.
 func semantic(version string) string {
-	v := strings.TrimPrefix(version, "v")
-	numbers, _, _ := strings.Cut(v, "-")
-	parts := strings.Split(numbers, ".")
-	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	if len(parts) != 3 || !digits(parts[0]) || !digits(parts[1]) || !digits(parts[2]) {
-		return "0.0.0"
+	if v := strings.TrimPrefix(version, "v"); released.MatchString(v) {
+		return v
 	}
-	return v
+	return "0.0.0"
 }

@@ -238,7 +238,7 @@ func (d *Dispatcher) call(ctx context.Context, c *call) ([]byte, error) {
 		leave()
 		return nil, err
 	}
-	ctx, cancel := context.WithDeadline(ctx, c.deadline(ctx))
+	ctx, cancel := context.WithDeadline(context.WithValue(ctx, callerKey{}, c.r.Caller), c.deadline(ctx))
 	defer cancel()
 	if err := c.place(ctx); err != nil {
 		leave()

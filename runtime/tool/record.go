@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stead/host/fault"
+	"stead/host/unit"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
 )
@@ -49,7 +50,7 @@ func (r Record) Event() wire.Event {
 	sum := sha256.Sum256(r.Arguments)
 	e := wire.Event{
 		ID: r.ID, At: r.Began, Source: source, Node: string(r.Node), Who: r.Caller.String(), Kind: string(r.Verb),
-		Unit: cut(named.Unit, 256), Scope: cut(named.Scope, 16), Text: fmt.Sprintf("done in %s", short(r.Took)),
+		Unit: cut(unit.Full(named.Unit), 256), Scope: cut(named.Scope, 16), Text: fmt.Sprintf("done in %s", short(r.Took)),
 		Call: &wire.CallEvent{
 			Seat: string(r.Seat), Verb: string(r.Verb), Account: r.Caller.Account, User: r.Caller.User,
 			Arguments: cut(string(r.Arguments), maxShown), Digest: hex.EncodeToString(sum[:]),
@@ -59,6 +60,9 @@ func (r Record) Event() wire.Event {
 	if r.Class != "" {
 		e.Call.Result, e.Reason = string(r.Class), string(r.Class)
 		e.Text = cut(r.Text, maxWords)
+	}
+	if r.Streamed && r.Class == fault.Canceled { // its caller went, which is how a stream ends
+		e.Text = fmt.Sprintf("followed for %s", short(r.Took))
 	}
 	return e
 }

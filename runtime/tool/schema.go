@@ -5,231 +5,226 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math/big"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-
 	"stead/host/fault"
-	"stead/seats"
 )
 
-// mostProblems is how many problems one error names.
-const mostProblems = 20
+// dialect is what schemas are written in. What of it is served are the keywords
+// of words.
+const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 // schema is a compiled schema.
 type schema struct {
-	s *jsonschema.Schema
+	description          string
+	types, enum          []string // none: any
+	required             []string
+	properties           map[string]*schema
+	closed               bool    // no other properties
+	others               *schema // of properties that are not named; nil: anything
+	items                *schema
+	ref                  *schema
+	minLength, maxLength *int
+	minItems, maxItems   *int
+	minimum, maximum     *big.Rat
+	pattern              *regexp.Regexp
+	dateTime             bool
 }
 
-// compile reads a schema of draft 2020-12 that refers to nothing but itself.
+// words are the keywords of a schema.
+type words struct {
+	Schema      string                     `json:"$schema"`
+	Defs        map[string]json.RawMessage `json:"$defs"`
+	Ref         string                     `json:"$ref"`
+	Title       string                     `json:"title"`
+	Description string                     `json:"description"`
+	Type        json.RawMessage            `json:"type"`
+	Enum        []string                   `json:"enum"`
+	Format      string                     `json:"format"`
+	Pattern     *string                    `json:"pattern"`
+	MinLength   *int                       `json:"minLength"`
+	MaxLength   *int                       `json:"maxLength"`
+	Minimum     json.Number                `json:"minimum"`
+	Maximum     json.Number                `json:"maximum"`
+	Items       json.RawMessage            `json:"items"`
+	MinItems    *int                       `json:"minItems"`
+	MaxItems    *int                       `json:"maxItems"`
+	Properties  map[string]json.RawMessage `json:"properties"`
+	Required    []string                   `json:"required"`
+	Others      json.RawMessage            `json:"additionalProperties"`
+}
+
+// compiler compiles one schema with all that it defines.
+type compiler struct {
+	defs map[string]*schema
+	refs map[*schema]string // what each refers to
+}
+
+// compile reads a schema that refers to nothing but what it defines itself. A
+// keyword that is not served is refused: what it asks for would not be held.
 func compile(name string, text json.RawMessage) (*schema, error) {
-	bad := func(err error) error { return fault.New(fault.Invalid, "read schema", name, err) }
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	c := compiler{defs: map[string]*schema{}, refs: map[*schema]string{}}
+	s, err := c.root(text)
 	if err != nil {
-		return nil, bad(err)
+		return nil, fault.New(fault.Invalid, "read schema", name, err)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	c.UseLoader(nowhere{})
-	const at = "stead:///schema.json"
-	if err := c.AddResource(at, doc); err != nil {
-		return nil, bad(err)
-	}
-	s, err := c.Compile(at)
-	if err != nil {
-		return nil, bad(err)
-	}
-	return &schema{s}, nil
+	return s, nil
 }
 
-// nowhere loads nothing: a schema brings all that it refers to.
-type nowhere struct{}
-
-// Load implements jsonschema.URLLoader.
-func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: a schema refers to nothing outside", url)
-}
-
-// problem is one rule that a document breaks, and where.
-type problem struct {
-	path string // "unit", "patterns[2]"; "" is the document
-	rule string
-	near string // the name that was probably meant
-}
-
-func (p problem) String() string {
-	if p.path == "" {
-		return p.rule
+func (c *compiler) root(text json.RawMessage) (*schema, error) {
+	var w words
+	if err := strictly(text, &w); err != nil {
+		return nil, err
 	}
-	return p.path + ": " + p.rule
-}
-
-// check returns every rule that text breaks, in the order of their paths.
-func (s *schema) check(text []byte) []problem {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return []problem{{rule: fmt.Sprintf("no JSON: %v", err)}}
+	if w.Schema != "" && w.Schema != dialect {
+		return nil, fmt.Errorf("$schema: %q; %q is served", w.Schema, dialect)
 	}
-	var broken *jsonschema.ValidationError
-	if err := s.s.Validate(doc); err == nil {
-		return nil
-	} else if !errors.As(err, &broken) {
-		return []problem{{rule: err.Error()}}
-	}
-	all := s.collect(nil, broken)
-	slices.SortStableFunc(all, func(a, b problem) int { return strings.Compare(a.path, b.path) })
-	return slices.Compact(all)
-}
-
-// collect appends the leaves of the tree of causes.
-func (s *schema) collect(all []problem, v *jsonschema.ValidationError) []problem {
-	for _, c := range v.Causes {
-		all = s.collect(all, c)
-	}
-	if len(v.Causes) > 0 {
-		return all
-	}
-	at := pathOf(v.InstanceLocation)
-	switch k := v.ErrorKind.(type) {
-	case *kind.AdditionalProperties:
-		known := s.properties(v.InstanceLocation)
-		for _, name := range k.Properties {
-			all = append(all, problem{join(at, name), "there is no such argument", seats.Closest(name, known)})
+	for _, name := range slices.Sorted(maps.Keys(w.Defs)) {
+		def, err := c.compile(w.Defs[name])
+		if err != nil {
+			return nil, fmt.Errorf("$defs: %s: %w", name, err)
 		}
-	case *kind.Required:
-		for _, name := range k.Missing {
-			all = append(all, problem{join(at, name), "it is required", ""})
+		c.defs["#/$defs/"+name] = def
+	}
+	w.Schema, w.Defs = "", nil
+	s, err := c.make(w)
+	if err != nil {
+		return nil, err
+	}
+	for from, to := range c.refs {
+		if from.ref = c.defs[to]; from.ref == nil {
+			return nil, fmt.Errorf("$ref: %q: it is not defined by the schema", to)
 		}
+	}
+	return s, c.circles()
+}
+
+// circles refuses what refers to itself with nothing in between.
+func (c *compiler) circles() error {
+	for s, to := range c.refs {
+		for seen := 0; s.ref != nil; seen++ {
+			if s = s.ref; seen > len(c.refs) {
+				return fmt.Errorf("$ref: %q: it refers to itself", to)
+			}
+		}
+	}
+	return nil
+}
+
+// strictly decodes the only value in text.
+func strictly(text []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+func (c *compiler) compile(text json.RawMessage) (*schema, error) {
+	var w words
+	if err := strictly(text, &w); err != nil {
+		return nil, err
+	}
+	return c.make(w)
+}
+
+// make makes one schema of its words.
+func (c *compiler) make(w words) (*schema, error) {
+	if w.Schema != "" || w.Defs != nil {
+		return nil, errors.New("$schema and $defs stand at the top")
+	}
+	s := &schema{
+		description: w.Description, enum: w.Enum, required: w.Required, dateTime: w.Format == "date-time",
+		minLength: w.MinLength, maxLength: w.MaxLength, minItems: w.MinItems, maxItems: w.MaxItems,
+	}
+	if w.Format != "" && !s.dateTime {
+		return nil, fmt.Errorf("format: %q is not served", w.Format)
+	}
+	if w.Ref != "" {
+		c.refs[s] = w.Ref
+	}
+	var err error
+	if w.Pattern != nil {
+		if s.pattern, err = regexp.Compile(*w.Pattern); err != nil {
+			return nil, fmt.Errorf("pattern: %w", err)
+		}
+	}
+	if s.types, err = typesOf(w.Type); err == nil {
+		err = errors.Join(bound(&s.minimum, w.Minimum), bound(&s.maximum, w.Maximum))
+	}
+	if err == nil {
+		err = c.parts(s, w)
+	}
+	return s, err
+}
+
+// parts are the schemas within a schema.
+func (c *compiler) parts(s *schema, w words) (err error) {
+	if w.Items != nil {
+		if s.items, err = c.compile(w.Items); err != nil {
+			return fmt.Errorf("items: %w", err)
+		}
+	}
+	s.properties = make(map[string]*schema, len(w.Properties))
+	for _, name := range slices.Sorted(maps.Keys(w.Properties)) {
+		if s.properties[name], err = c.compile(w.Properties[name]); err != nil {
+			return fmt.Errorf("properties: %s: %w", name, err)
+		}
+	}
+	switch string(w.Others) {
+	case "", "true":
+	case "false":
+		s.closed = true
 	default:
-		rule, near := ruleOf(v.ErrorKind)
-		if p, ok := v.ErrorKind.(*kind.Pattern); ok {
-			rule = s.patternRule(v.InstanceLocation, p)
+		if s.others, err = c.compile(w.Others); err != nil {
+			return fmt.Errorf("additionalProperties: %w", err)
 		}
-		all = append(all, problem{at, rule, near})
 	}
-	return all
+	return nil
 }
 
-// properties are the names that an object at a path may have, as far as they
-// stand in the schema's own objects.
-func (s *schema) properties(path []string) []string {
-	if len(path) > 0 {
+// kinds are the types of JSON Schema.
+var kinds = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// typesOf reads one type or a list of them.
+func typesOf(text json.RawMessage) ([]string, error) {
+	if text == nil {
+		return nil, nil
+	}
+	var all []string
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		all = []string{one}
+	} else if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("type: %w", err)
+	}
+	for _, t := range all {
+		if !slices.Contains(kinds, t) {
+			return nil, fmt.Errorf("type: %q is none of %s", t, strings.Join(kinds, ", "))
+		}
+	}
+	return all, nil
+}
+
+// bound reads the number of a bound, "" for none.
+func bound(to **big.Rat, n json.Number) error {
+	if n == "" {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(s.s.Properties))
-}
-
-// patternRule says which form a text lacks, and what it should be.
-func (s *schema) patternRule(path []string, k *kind.Pattern) string {
-	rule := fmt.Sprintf("%q does not match %s", cut(k.Got, 64), k.Want)
-	if len(path) == 0 {
-		return rule
+	r, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		return fmt.Errorf("%q is no number", n)
 	}
-	if p := s.s.Properties[path[0]]; p != nil && p.Description != "" {
-		return rule + ": " + p.Description
-	}
-	return rule
-}
-
-// ruleOf says which rule it is, and for a name of a closed set which one was
-// probably meant.
-func ruleOf(k jsonschema.ErrorKind) (rule, near string) {
-	switch k := k.(type) {
-	case *kind.Type:
-		return fmt.Sprintf("it is %s, and %s is wanted", article(k.Got), article(strings.Join(k.Want, " or "))), ""
-	case *kind.Enum:
-		var words []string
-		for _, w := range k.Want {
-			words = append(words, fmt.Sprint(w))
-		}
-		got, text := k.Got.(string)
-		if !text {
-			return "one of " + strings.Join(words, ", ") + " is wanted", ""
-		}
-		return fmt.Sprintf("%q is none of %s", got, strings.Join(words, ", ")), seats.Closest(got, words)
-	case *kind.MinLength:
-		return fmt.Sprintf("%d characters; at least %d", k.Got, k.Want), ""
-	case *kind.MaxLength:
-		return fmt.Sprintf("%d characters; at most %d", k.Got, k.Want), ""
-	case *kind.MaxItems:
-		return fmt.Sprintf("%d of them; at most %d", k.Got, k.Want), ""
-	case *kind.Minimum:
-		return fmt.Sprintf("%s; at least %s", k.Got.RatString(), k.Want.RatString()), ""
-	case *kind.Maximum:
-		return fmt.Sprintf("%s; at most %s", k.Got.RatString(), k.Want.RatString()), ""
-	}
-	return fmt.Sprintf("it breaks the rule %q", strings.Join(k.KeywordPath(), "/")), ""
-}
-
-func article(kinds string) string {
-	switch {
-	case kinds == "null":
-		return kinds
-	case strings.IndexAny(kinds, "aeiou") == 0:
-		return "an " + kinds
-	}
-	return "a " + kinds
-}
-
-// pathOf writes a path as people do: patterns[2].
-func pathOf(tokens []string) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		if _, err := strconv.Atoi(t); err == nil {
-			b.WriteString("[" + t + "]")
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(cut(t, 64))
-	}
-	return b.String()
-}
-
-func join(at, name string) string {
-	if at == "" {
-		return cut(name, 64)
-	}
-	return at + "." + cut(name, 64)
-}
-
-// invalid is the error that names all problems; its hint names what was probably
-// meant.
-func invalid(object string, all []problem) error {
-	var lines, near []string
-	for _, p := range all {
-		lines = append(lines, p.String())
-		if p.near != "" {
-			near = append(near, p.near)
-		}
-	}
-	text := lines[0]
-	if more := len(lines) - mostProblems; more > 0 {
-		lines = append(lines[:mostProblems], fmt.Sprintf("and %d more", more))
-	}
-	if len(lines) > 1 {
-		text = fmt.Sprintf("%d problems: %s", len(all), strings.Join(lines, "; "))
-	}
-	err := fault.New(fault.Invalid, "arguments", object, errors.New(text))
-	if near = slices.Compact(near); len(near) > 0 {
-		return err.WithHint("did you mean " + strings.Join(near, ", ") + "?")
-	}
-	return err
-}
-
-// cut shortens a text between two characters.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && s[most]&0xC0 == 0x80 {
-		most--
-	}
-	return s[:most] + "…"
+	*to = r
+	return nil
 }

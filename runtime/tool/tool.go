@@ -18,10 +18,20 @@ type Caller struct {
 	Role    string
 	Name    string
 	User    string // public key
+	Logs    bool   // may read the journal, and so be shown lines of it by other verbs
 }
 
 // String is how people are named everywhere: "operator alice".
 func (c Caller) String() string { return c.Role + " " + c.Name }
+
+type callerKey struct{}
+
+// MayReadLogs reports whether the caller of a tool's context may be shown lines of
+// the journal.
+func MayReadLogs(ctx context.Context) bool {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c.Logs
+}
 
 // Request is one call as it comes from the mesh.
 type Request struct {

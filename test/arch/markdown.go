@@ -22,11 +22,15 @@ import (
 // A sh block is a script that is run whole by sh -e. What it prints does not
 // matter.
 //
+// A demo block is a part of what the demonstration prints, with ellipses as in
+// the output of a console block. A test of its own compares the two.
+//
 // Behind the tag may stand "exit=N": the exit status of the block's last
 // command, 0 where it is not given. All other commands must end with 0.
 const (
 	Console = "console"
 	Script  = "sh"
+	Demo    = "demo"
 )
 
 // Ellipsis elides output in a console block.

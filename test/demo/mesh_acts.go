@@ -10,13 +10,13 @@ import (
 	"stead/test/lab"
 )
 
-func (m *mesh) apply(ctx context.Context) error {
-	m.step("A folder is applied: greeter to all nodes, web to those that carry role=web.")
-	return m.says(ctx, "stead apply -f mesh --wait", "converged on 3 of 3")
+func (m *meshDemo) apply(ctx context.Context) error {
+	m.step("A folder is applied: greeter to all nodes, web to those with role=web.")
+	return m.says(ctx, 0, "stead apply -f mesh --wait", "converged on 3 of 3")
 }
 
 // runs waits until a unit runs anew on n, and returns for how long it did not.
-func (m *mesh) runs(ctx context.Context, n machine, unit string, act func() error) (time.Duration, error) {
+func (m *meshDemo) runs(ctx context.Context, n machine, unit string, act func() error) (time.Duration, error) {
 	was, err := n.stamps(ctx, unit)
 	if err == nil {
 		err = act()
@@ -27,7 +27,7 @@ func (m *mesh) runs(ctx context.Context, n machine, unit string, act func() erro
 	return n.downFor(ctx, unit, was.invocation)
 }
 
-func (m *mesh) drift(ctx context.Context) error {
+func (m *meshDemo) drift(ctx context.Context) error {
 	m.step("On one node the service is stopped behind its back.")
 	begun := time.Now()
 	took, err := m.runs(ctx, m.nodes[0], "web.service", func() error {
@@ -45,38 +45,70 @@ func (m *mesh) drift(ctx context.Context) error {
 	return err
 }
 
-func (m *mesh) ask(ctx context.Context) error {
-	m.step("Any unit of any node can be asked about from anywhere; the answer names the declaration.")
-	return m.says(ctx, "stead status web -n web1", "declared  web, generation 1: running, enabled")
+func (m *meshDemo) ask(ctx context.Context) error {
+	m.step("Any unit is asked about from anywhere. It names its declaration.")
+	return m.says(ctx, 0, "stead status web -n web1 --system --lines 2", "declared  web, generation 1: running, enabled")
 }
 
-func (m *mesh) act(ctx context.Context) error {
-	m.step("A stop through the seat says that the host will restore it, and it does.")
+// act stops what is declared to run, while its journal is followed.
+func (m *meshDemo) act(ctx context.Context) error {
+	m.step("A stop through the seat says that the host will restore it. It does.")
+	f, err := m.startFollow(ctx, m.ctl, "stead journal -f -u web -n web1 --lines 1")
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	if err := f.has(ctx, 0, "Started web.service"); err != nil {
+		return err
+	}
 	took, err := m.runs(ctx, m.nodes[0], "web.service", func() error {
-		return m.says(ctx, "stead stop web -n web1", `declaration "web" ensures running`)
+		f.begin()
+		if err := m.says(ctx, 0, "stead stop web -n web1", `declaration "web" ensures running: the host will start it again`); err != nil {
+			return err
+		}
+		return f.has(ctx, 1, "Started web.service")
+	})
+	if err == nil {
+		err = f.end()
+	}
+	if err != nil {
+		return err
+	}
+	m.result("it runs again; it was down for %s", span(took))
+	return m.told(ctx)
+}
+
+// told shows who did what, when both are known to the mesh.
+func (m *meshDemo) told(ctx context.Context) error {
+	const line = `stead events --unit web -n web1 | grep -w 'stop\|started' | sort | tail -n 2`
+	err := until(ctx, "the events tell of stop and start", func() (bool, error) {
+		out, err := m.ctl.must(ctx, "sh", "-c", line)
+		return strings.Contains(out, "alice") && strings.Contains(out, "started"), err
 	})
 	if err != nil {
 		return err
 	}
-	m.result("it runs again, after %s", span(took))
-	return m.says(ctx, "stead events --declaration web --last 4", "stopped from outside")
+	return m.says(ctx, 0, line, "alice", "stopped from outside; ensure: running")
 }
 
-func (m *mesh) move(ctx context.Context) error {
-	m.step("The label moves to the other node, and the unit moves with it.")
-	if err := m.says(ctx, "stead node label web1 role-", "web   leaves"); err != nil {
+func (m *meshDemo) move(ctx context.Context) error {
+	m.step("The label moves to the other node, and the unit with it.")
+	if err := m.says(ctx, 0, "stead node label web1 role-", "web   leaves"); err != nil {
 		return err
 	}
-	if err := m.says(ctx, "stead node label web2 role=web", "web   comes"); err != nil {
+	if err := m.says(ctx, 0, "stead node label web2 role=web", "web   comes"); err != nil {
 		return err
 	}
-	return m.says(ctx, "stead apply -f mesh --wait", "converged on 3 of 3")
+	return m.says(ctx, 0, "stead apply -f mesh --wait | tail -n 1", "converged on 3 of 3")
 }
 
-func (m *mesh) cut(ctx context.Context) error {
+func (m *meshDemo) cut(ctx context.Context) error {
 	web2 := m.nodes[1]
 	m.step("The cable of web2 is pulled. What it holds it goes on keeping.")
 	if err := m.net.Cut(ctx, web2.Node); err != nil {
+		return err
+	}
+	if err := m.says(ctx, 4, "stead status web -n web2 --timeout 1s", "no answer in time: web2"); err != nil {
 		return err
 	}
 	took, err := m.runs(ctx, web2, "web.service", func() error {
@@ -87,22 +119,22 @@ func (m *mesh) cut(ctx context.Context) error {
 		return err
 	}
 	m.result("it runs again after %s, without any mesh", span(took))
-	if err := m.says(ctx, "sed -i s/MemoryMax=1G/MemoryMax=2G/ mesh/web.yaml; stead apply -f mesh", "changed"); err != nil {
+	if err := m.says(ctx, 0, "sed -i s/MemoryMax=1G/MemoryMax=2G/ mesh/web.yaml; stead apply -f mesh | tail -n 1", "applied as revision"); err != nil {
 		return err
 	}
 	m.step("The cable is plugged in again: what was declared meanwhile lands.")
 	if err := m.net.Join(ctx, web2.Node); err != nil {
 		return err
 	}
-	return m.says(ctx, "stead apply -f mesh --wait", "converged on 3 of 3")
+	return m.says(ctx, 0, "stead apply -f mesh --wait | tail -n 1", "converged on 3 of 3")
 }
 
-func (m *mesh) withdraw(ctx context.Context) error {
+func (m *meshDemo) withdraw(ctx context.Context) error {
 	m.step("Everything is withdrawn.")
-	return m.says(ctx, "stead withdraw web greeter --wait --yes", "given up everywhere")
+	return m.says(ctx, 0, "stead withdraw web greeter --wait --yes", "given up everywhere")
 }
 
-func (m *mesh) compare(ctx context.Context) error {
+func (m *meshDemo) compare(ctx context.Context) error {
 	m.step("Both nodes are compared with before, from outside.")
 	for i, n := range m.nodes {
 		after, err := n.Snapshot(ctx)

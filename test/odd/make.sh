@@ -260,6 +260,7 @@ nowait stop odd-deactivating.service
 rm $etc/odd-masked-running.service; ln -s /dev/null $etc/odd-masked-running.service
 rm $etc/odd-gone.service
 systemctl daemon-reload
+run start odd-condition odd-assert # which condition it was is forgotten at a reload
 printf '[Service]\n%s\nNice=1\n' "$sleeper" > $etc/odd-stale.service
 
 # until all that ends by itself has ended

@@ -2,10 +2,12 @@
 // systemctl tells of them, in the words of host/unit: a yardstick for whatever
 // tells the same by another way.
 //
-// Make puts the units there, a hundred and more, in some seconds. Names are all
-// that is worth asking about. Details, Units and Files are what systemctl show,
-// list-units and list-unit-files print. The package asks nobody else, so nothing
-// of stead can be wrong on both sides of a comparison.
+// Make puts the units there, a hundred and more, in some seconds, and Say entries
+// into the journal that no text can hold. Names are all that is worth asking about.
+// Details, Units and Files are what systemctl show, list-units and list-unit-files
+// print. They ask nobody else, so nothing of stead can be wrong on both sides of a
+// comparison. Compare is the comparison for whoever serves the verbs of
+// node-service-manager.
 package odd
 
 import (

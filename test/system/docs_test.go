@@ -49,6 +49,7 @@ func TestDocsCommandsRun(t *testing.T) {
 			t.Parallel()
 			r := reader{t: t, node: lab.Start(t, lab.Options{Hostname: "ws1"}), file: file}
 			require.NoError(t, r.node.CopyIn(filepath.Join(root, "docs"), filepath.Join(clone, "docs")))
+			r.node.InstallNATS(t)
 			for _, c := range commands {
 				r.run(c)
 			}

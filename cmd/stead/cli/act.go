@@ -78,7 +78,10 @@ func (r *reach) act(verb subject.Verb, c *cobra.Command) *cobra.Command {
 	a.scopeFlags(c)
 	formatFlag(c, &output)
 	c.Args = someUnits
-	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.ValidArgsFunction = r.completeUnits(&a, loadedUnits)
+	if verb == seats.Start {
+		c.ValidArgsFunction = r.completeUnits(&a, loadedUnits|unitFiles)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q := seats.ActArguments{Yes: yes, Scope: a.scope()}
 		if noBlock {

@@ -47,7 +47,7 @@ func TestArgumentsThatAVerbCannotTake(t *testing.T) {
 		"unit=u more=x":          {`argument "more" of brew: it is an object, which is written more:={…}`, ""},
 		"unit=u lines:={":        {`argument "lines" of brew: { is no JSON`, ""},
 		"unit=u unit=v":          {`argument "unit" of brew: it is given twice, and is no list`, ""},
-		"unit=u stats=x":         {`argument of brew "stats": there is none of that name`, "did you mean states?"},
+		"unit=u stats=x":         {`no argument of brew is called "stats"`, "did you mean states?"},
 		"lines=5":                {"unit of brew is missing: what is meant", "stead call pot.brew unit=VALUE"},
 		"unit=u states=a more":   {`"more" is neither KEY=VALUE nor KEY:=JSON`, ""},
 		"unit=u lines=1 lines=2": {`argument "lines" of brew: it is given twice, and is no list`, ""},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +51,7 @@ func newCall(r *reach) *cobra.Command {
 	})
 	a.whereFlags(r, c)
 	formatFlag(c, &output)
-	c.ValidArgsFunction = r.completeVerbs
+	c.ValidArgsFunction = r.completeCall
 	return c
 }
 
@@ -194,27 +193,6 @@ func (p *replyPrinter) line(node subject.Node, text json.RawMessage) error {
 	}
 	_, err := fmt.Fprintf(p.w, "%s\n", text)
 	return err
-}
-
-// completeVerbs completes SEAT.VERB, where the mesh answers at once.
-func (r *reach) completeVerbs(c *cobra.Command, before []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(before) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = waitTime(min(time.Duration(r.timeout), 2*time.Second))
-	var names []string
-	// Who completes is told nothing of errors.
-	_ = r.run(c.Context(), func(ctx context.Context, l *link) error {
-		reply, err := r.collect(ctx, l, wire.GetRequest{Kind: wire.Seats})
-		for _, s := range reply.Seats {
-			for _, v := range s.Verbs {
-				names = append(names, string(s.Name)+"."+string(v.Name))
-			}
-		}
-		return err
-	})
-	slices.Sort(names)
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // invalidArgument is the error of an argument that a verb cannot take.

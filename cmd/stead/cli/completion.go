@@ -30,8 +30,9 @@ func newCompletion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "print what makes bash, fish or zsh complete commands and names",
 		Long: "completion prints a script; a shell that has read it completes stead's\n" +
-			"commands and flags, and the names of what is declared on this machine. For\n" +
-			"bash the package bash-completion must be installed.",
+			"commands and flags, and the names of declarations, nodes, seats and units, where\n" +
+			"the mesh says them at once. For bash the package bash-completion must be\n" +
+			"installed.",
 		Example:   "  stead completion bash > /etc/bash_completion.d/stead",
 		ValidArgs: shells(),
 		Args: func(c *cobra.Command, given []string) error {

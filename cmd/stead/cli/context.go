@@ -21,7 +21,7 @@ func newContext(r *reach) *cobra.Command {
 			"addresses, and as whom. One of them is the current one; --context or the\n" +
 			"environment variable STEAD_CONTEXT takes another for one command.",
 	})
-	c.AddCommand(newContextList(r), newContextUse(r), newContextAdd(r), newContextRemove(r), newContextShow(r))
+	c.AddCommand(newContextList(r), newContextUse(r), newContextAdd(r), newContextRemove(r), newContextShow(r), newContextNATS(r))
 	return c
 }
 
@@ -198,7 +198,7 @@ func newContextRemove(r *reach) *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NAME",
 		Short:             "delete a context and its credentials",
-		Long:              "remove deletes the copy of the credentials on this machine, and what was seen\nthrough them. Their user stays one of the mesh.",
+		Long:              "remove deletes the copies of the credentials on this machine, that for the nats\ncommand too, and what was seen through them. Their user stays one of the mesh.",
 		Example:           "  stead context remove old",
 		Args:              one("NAME"),
 		ValidArgsFunction: r.completeContexts,
@@ -224,18 +224,13 @@ func newContextShow(r *reach) *cobra.Command {
 		Long:              "show tells which mesh a context leads to and as whom, where its file lies, and\nof how many declarations it is remembered in which state they were last seen.",
 		Example:           "  stead context show",
 		ValidArgsFunction: r.completeContexts,
-		Args: func(_ *cobra.Command, given []string) error {
-			if len(given) > 1 {
-				return fmt.Errorf("%q is one argument too many", given[1])
-			}
-			return nil
-		},
+		Args:              oneAtMost,
 		RunE: func(c *cobra.Command, args []string) error {
 			store, err := r.store()
 			if err != nil {
 				return err
 			}
-			found, err := store.Find(strings.Join(append(args[:len(args):len(args)], r.asked())[:1], ""))
+			found, err := store.Find(r.named(args))
 			if err != nil {
 				return err
 			}
@@ -254,6 +249,21 @@ func newContextShow(r *reach) *cobra.Command {
 	})
 	formatFlag(c, &output)
 	return c
+}
+
+func oneAtMost(_ *cobra.Command, given []string) error {
+	if len(given) > 1 {
+		return fmt.Errorf("%q is one argument too many", given[1])
+	}
+	return nil
+}
+
+// named is the context of an argument that may be left out.
+func (r *reach) named(args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return r.asked()
 }
 
 func (w screen) context(v contextView) {

@@ -43,7 +43,7 @@ func (r *reach) enabling(verb subject.Verb, c *cobra.Command) *cobra.Command {
 	a.scopeFlags(c)
 	formatFlag(c, &output)
 	c.Args = someUnits
-	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.ValidArgsFunction = r.completeUnits(&a, unitFiles)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return r.tour(c, &a, jobFor+jobMargin, func(ctx context.Context, t *tour) error {
 			s := linkTeller{w: r.o.screen(c.OutOrStdout()), log: c.ErrOrStderr(), of: deeds()[verb], format: output}

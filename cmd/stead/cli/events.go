@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"stead/host/unit"
 	"stead/mesh/wire"
 )
 
@@ -64,6 +65,7 @@ func newEvents(r *reach) *cobra.Command {
 
 func (o eventsOptions) request(now time.Time) (wire.EventsRequest, error) {
 	q := o.q
+	q.Unit = unit.Full(q.Unit)
 	if o.since != "" {
 		at, err := moment(o.since, now)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -216,10 +215,8 @@ func distrust(trouble string) error {
 // completeNames completes what the mesh knows of a kind, where it answers at once.
 func (r *reach) completeNames(kind string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		r.timeout = waitTime(min(time.Duration(r.timeout), 2*time.Second))
 		var names []string
-		// Who completes is told nothing of errors.
-		_ = r.run(c.Context(), func(ctx context.Context, l *link) error {
+		r.brief(c, func(ctx context.Context, l *link) error {
 			reply, err := r.collect(ctx, l, wire.GetRequest{Kind: kind})
 			for _, d := range reply.Declarations {
 				names = append(names, d.Name)

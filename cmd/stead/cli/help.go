@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"stead/seats"
 )
 
 // usageTemplate is what stands below the description in every help screen.
@@ -63,10 +66,14 @@ func wrongFlag(c *cobra.Command, err error) error {
 		return c.Args(c, before)
 	}
 	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
-		return usageError{fmt.Errorf("--%s %s: there is no such %s", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type()), value.Unwrap().Error()}
+	if !errors.As(err, &value) {
+		return usageError{err, c.CommandPath() + " --help"}
 	}
-	return usageError{err, c.CommandPath() + " --help"}
+	f := value.GetFlag()
+	if f.Value.Type() == "int" {
+		return usageError{fmt.Errorf("--%s %s: a whole number is wanted", f.Name, value.GetValue()), c.CommandPath() + " --help"}
+	}
+	return usageError{fmt.Errorf("--%s %s: there is no such %s", f.Name, value.GetValue(), f.Value.Type()), value.Unwrap().Error()}
 }
 
 // group makes c a command that only holds others: alone it shows its help, and
@@ -79,7 +86,7 @@ func group(c *cobra.Command) *cobra.Command {
 		}
 		err := fmt.Errorf("%s has no command %q", c.CommandPath(), given[0])
 		if near := c.SuggestionsFor(given[0]); len(near) > 0 {
-			return usageError{err, "did you mean " + c.CommandPath() + " " + near[0] + "?"}
+			return usageError{err, "did you mean " + c.CommandPath() + " " + cmp.Or(seats.Closest(given[0], near), near[0]) + "?"}
 		}
 		return usageError{err, c.CommandPath() + " --help"}
 	}

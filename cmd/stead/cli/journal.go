@@ -43,7 +43,12 @@ func newJournal(r *reach) *cobra.Command {
 			"the node in each. With -f it goes on with what comes, until it is interrupted;\n" +
 			"what a loss of the connection holds up comes later, and once.",
 		Example: "  stead journal -u web -n web1\n  stead journal -u web -f -l role=web\n  stead journal -p err -S yesterday --all\n  stead journal -u web --boot=-1 -g refused -o json -n web1",
-		Args:    none,
+		Args: func(_ *cobra.Command, given []string) error {
+			if err := none(nil, given); err != nil {
+				return usageError{err, "entries of a unit: stead journal -u " + given[0]}
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("lines") {
 				o.q.Lines = &o.lines
@@ -66,7 +71,8 @@ func newJournal(r *reach) *cobra.Command {
 	o.scopeFlags(c)
 	formatFlag(c, &o.output)
 	complete(c, "priority", cobra.FixedCompletions(priorities(), cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"unit", "lines", "since", "until", "grep", "boot", "cursor"} {
+	complete(c, "unit", r.completeUnits(&o.address, loadedUnits|unitFiles))
+	for _, flag := range []string{"lines", "since", "until", "grep", "boot", "cursor"} {
 		complete(c, flag, cobra.NoFileCompletions)
 	}
 	c.ValidArgsFunction = cobra.NoFileCompletions
@@ -141,8 +147,10 @@ func (t *tour) journal(ctx context.Context, p *entryPrinter, q seats.JournalArgu
 			return err
 		}
 	}
-	if err := p.end(); err != nil {
-		return err
+	if !t.told && len(t.silent) == 0 {
+		if err := p.end(); err != nil {
+			return err
+		}
 	}
 	return t.end(false)
 }

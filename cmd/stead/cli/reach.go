@@ -80,6 +80,9 @@ type link struct {
 
 // dial connects to the mesh of the context that is asked for.
 func (r *reach) dial(ctx context.Context) (*link, error) {
+	if r.timeout <= 0 {
+		return nil, usageError{errors.New("--timeout 0s leaves no time for an answer"), "such as --timeout 30s"}
+	}
 	store, err := r.store()
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ func webDeclared() *seats.DeclaredBy {
 
 func someUnitLines() []seats.UnitLine {
 	return []seats.UnitLine{
-		{Name: "web.service", Scope: "system", Description: "the web server", Load: "loaded", Active: "failed", Sub: "failed", Enablement: "enabled", DeclaredBy: webDeclared()},
+		{Name: "web.service", Scope: "system", Description: "the web server", Load: "loaded", Active: "failed", Sub: "failed", Enablement: "enabled", DeclaredBy: webDeclared(),
+			Since: ptr(at(3 * time.Minute)), Result: "exit-code"},
 		{Name: "backup.timer", Scope: "system", Description: "a backup each night", Load: "loaded", Active: "active", Sub: "waiting", Enablement: "enabled"},
 		{Name: "gone.service", Scope: "system", Load: "not-found", Active: "inactive", Sub: "dead"},
 	}
@@ -54,7 +55,12 @@ func TestScreenOfUnits(t *testing.T) {
 	golden(t, "units-failed-silent", 0, listed(unitsOptions{failed: true}, silent...))
 	golden(t, "units-files", 0, listed(unitsOptions{q: seats.UnitsArguments{Files: true}}))
 	golden(t, "units-user", 0, listed(unitsOptions{address: address{user: true}}))
-	golden(t, "units-none", 0, func(w screen) { (&unitLister{}).summary(w, 1, "") })
+	golden(t, "units-narrow", 80, func(w screen) {
+		u := unitLister{w: w, on: map[subject.Node]int{}, grid: gridOf([]subject.Node{"web1"})}
+		long := seats.UnitLine{Name: `run-credentials-systemd\x2dtmpfiles\x2dsetup\x2ddev.service.mount`, Scope: "system", Load: "loaded", Active: "active", Sub: "mounted"}
+		require.NoError(t, u.tell("web1", seats.UnitsReply{Units: append(someUnitLines(), long)}))
+	})
+	golden(t, "units-none", 0, func(w screen) { (&unitLister{}).summary(w, 1, nil) })
 }
 
 func someStatus() seats.UnitStatus {
@@ -197,5 +203,5 @@ func TestErrorsOfNodesNameTheNode(t *testing.T) {
 	require.Equal(t, "not_found", tr.answers[0].Error.Class)
 	require.Equal(t, errNotWanted, (&tour{}).end(true))
 	require.Equal(t, errSilent, (&tour{log: &log, silent: []client.Answer{{Node: "x", Silent: "late"}}}).end(true))
-	require.True(t, strings.HasSuffix(log.String(), "warning: late: x\n"))
+	require.True(t, strings.HasSuffix(log.String(), "error: late: x\nhint: "+silence+"\n"))
 }

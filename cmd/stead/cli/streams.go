@@ -49,26 +49,15 @@ func (t *tour) streams(ctx context.Context, v client.Verb, arguments func(cursor
 	if err := t.known(ctx); err != nil {
 		return err
 	}
-	return t.streamed()
+	return t.verdict(false)
 }
 
 // ended takes down how the stream of one node ended, and says so at once: others
 // may go on for long.
 func (t *tour) ended(v client.Verb, a client.Answer) {
 	if a.Silent != "" {
-		warn(t.log, []string{fmt.Sprintf("%s on %s: %s", v.Name, a.Node, a.Silent)})
+		fmt.Fprintf(t.log, "error: %s on %s: %s\n", v.Name, a.Node, a.Silent)
 	}
 	// It has no reply to be taken.
 	_ = t.note(v, a, func(subject.Node, json.RawMessage) error { return nil })
-}
-
-// streamed is the verdict of streams that have ended.
-func (t *tour) streamed() error {
-	switch {
-	case t.told:
-		return errTold
-	case len(t.silent) > 0:
-		return errSilent
-	}
-	return nil
 }

@@ -92,6 +92,11 @@ func manager(class subject.Class, name subject.Verb) client.Verb {
 // went wrong is written as it comes, who is silent is kept. The error is that of
 // the connection, or of take.
 func (t *tour) ask(ctx context.Context, v client.Verb, arguments any, take func(node subject.Node, reply json.RawMessage) error) error {
+	if v.Class == subject.Write && len(t.nodes) > 1 { // nothing is done on some while there is none of another's name
+		if err := t.checked(ctx); err != nil {
+			return err
+		}
+	}
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
@@ -116,7 +121,15 @@ func (t *tour) ask(ctx context.Context, v client.Verb, arguments any, take func(
 
 // known is the error of a node that is silent since there is none of that name.
 func (t *tour) known(ctx context.Context) error {
-	if t.check == nil || len(t.silent) == 0 {
+	if len(t.silent) == 0 {
+		return nil
+	}
+	return t.checked(ctx)
+}
+
+// checked is the error of a name that no node has. It is looked for once.
+func (t *tour) checked(ctx context.Context) error {
+	if t.check == nil {
 		return nil
 	}
 	check := t.check
@@ -168,7 +181,11 @@ func (t *tour) onNode(v client.Verb, node subject.Node, err error) error {
 	if f.Object != "" {
 		object = f.Object + " " + object
 	}
-	return fault.New(f.Class, op+" "+object, "", f.Cause).WithHint(f.Hint)
+	hint := f.Hint
+	if hint == "" && f.Class == fault.NotFound && v.Seat == seats.NodeServiceManager {
+		hint = "stead units -a -n " + string(node)
+	}
+	return fault.New(f.Class, op+" "+object, "", f.Cause).WithHint(hint)
 }
 
 // keep is a reply as -o json has it.
@@ -190,8 +207,16 @@ func (t *tour) coded(w io.Writer, f format) error {
 
 // end says who was silent, and is the verdict of the whole.
 func (t *tour) end(notWanted bool) error {
-	if text := t.unheard(); text != "" {
-		fmt.Fprintf(t.log, "warning: %s\n", text)
+	for _, text := range t.unheard() {
+		fmt.Fprintf(t.log, "error: %s\n", text)
+	}
+	return t.verdict(notWanted)
+}
+
+// verdict is end where it was said who is silent.
+func (t *tour) verdict(notWanted bool) error {
+	if len(t.silent) > 0 {
+		fmt.Fprintf(t.log, "hint: %s\n", silence)
 	}
 	switch {
 	case t.told:
@@ -204,8 +229,11 @@ func (t *tour) end(notWanted bool) error {
 	return nil
 }
 
-// unheard names who is silent and why, "" when nobody is.
-func (t *tour) unheard() string {
+// silence is what to do about a node that does not answer.
+const silence = "its runtime is down, or it is cut off: stead get nodes; systemctl status stead-runtime there"
+
+// unheard names who is silent, for each reason.
+func (t *tour) unheard() []string {
 	by := map[string][]string{}
 	var why []string
 	for _, a := range t.silent {
@@ -222,7 +250,7 @@ func (t *tour) unheard() string {
 		slices.Sort(by[w])
 		parts = append(parts, w+": "+strings.Join(by[w], ", "))
 	}
-	return strings.Join(parts, " · ")
+	return parts
 }
 
 // read decodes a reply of node.

@@ -13,16 +13,21 @@ func unitHead(o unitsOptions) []string {
 	case o.q.Files:
 		return []string{"NODE", "SCOPE", "UNIT FILE", "STATE", "PRESET", "DECLARED BY"}
 	case o.output == "wide":
-		return []string{"NODE", "SCOPE", "UNIT", "LOAD", "STATE", "ENABLED", "DECLARED BY", "GEN", "ENSURES", "DESCRIPTION"}
+		return []string{"NODE", "SCOPE", "UNIT", "LOAD", "STATE", "SINCE", "RESULT", "ENABLED", "DECLARED BY", "GEN", "ENSURES", "DESCRIPTION"}
+	case o.failed:
+		return []string{"NODE", "SCOPE", "UNIT", "STATE", "SINCE", "RESULT", "DECLARED BY"}
 	}
 	return []string{"NODE", "SCOPE", "UNIT", "STATE", "ENABLED", "DECLARED BY"}
 }
 
-func unitRows(node subject.Node, units []seats.UnitLine, o unitsOptions) [][]string {
+func (w screen) unitRows(node subject.Node, units []seats.UnitLine, o unitsOptions) [][]string {
 	rows := make([][]string, 0, len(units))
 	for _, u := range units {
 		row := []string{string(node), u.Scope, u.Name}
-		by := seats.DeclaredBy{}
+		by, since := seats.DeclaredBy{}, ""
+		if u.Since != nil {
+			since = w.ago(*u.Since)
+		}
 		if u.DeclaredBy != nil {
 			by = *u.DeclaredBy
 		}
@@ -34,7 +39,9 @@ func unitRows(node subject.Node, units []seats.UnitLine, o unitsOptions) [][]str
 			if by.Generation > 0 {
 				generation = fmt.Sprint(by.Generation)
 			}
-			row = append(row, dash(u.Load), dash(stateOf(u.Active, u.Sub)), dash(u.Enablement), dash(by.Name), dash(generation), dash(by.Ensure), u.Description)
+			row = append(row, dash(u.Load), dash(stateOf(u.Active, u.Sub)), dash(since), dash(u.Result), dash(u.Enablement), dash(by.Name), dash(generation), dash(by.Ensure), u.Description)
+		case o.failed:
+			row = append(row, dash(loaded(u)), dash(since), dash(u.Result), dash(by.Name))
 		default:
 			row = append(row, dash(loaded(u)), dash(u.Enablement), dash(by.Name))
 		}
@@ -76,6 +83,34 @@ func gridOf(nodes []subject.Node) grid {
 		wide[0] = max(wide[0], len(n)+gap)
 	}
 	return grid{wide: wide}
+}
+
+const (
+	// nameColumn is where names of units stand, and nameLeast how much of one is
+	// shown on the narrowest terminal.
+	nameColumn = 2
+	nameLeast  = 24
+)
+
+// narrow takes the middle out of names that keep lines from fitting a terminal of
+// so many columns.
+func (g *grid) narrow(columns int, head []string, rows [][]string) {
+	if columns == 0 {
+		return
+	}
+	wide := widths(append([][]string{head}, rows...))
+	for i, n := range g.wide {
+		if i != nameColumn {
+			wide[i] = max(wide[i], n)
+		}
+	}
+	room := max(columns-sum(wide)+wide[nameColumn], nameLeast)
+	for _, r := range rows {
+		if name := r[nameColumn]; len(name) > room { // names of units are ASCII
+			tail := (room - 1) * 2 / 3
+			r[nameColumn] = name[:room-1-tail] + "…" + name[len(name)-tail:]
+		}
+	}
 }
 
 func (g *grid) write(w io.Writer, head []string, rows [][]string) {

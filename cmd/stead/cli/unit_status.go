@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stead/host/fault"
 	"stead/mesh/subject"
 	"stead/seats"
 )
@@ -40,7 +41,7 @@ func newStatus(r *reach) *cobra.Command {
 	a.scopeFlags(c)
 	formatFlag(c, &output)
 	complete(c, "lines", cobra.NoFileCompletions)
-	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.ValidArgsFunction = r.completeUnits(&a, loadedUnits|unitFiles)
 	return c
 }
 
@@ -72,6 +73,11 @@ func (s *statusTeller) tour(ctx context.Context, t *tour, q seats.StatusArgument
 			}
 			if err := t.keep(node, reply); err != nil {
 				return err
+			}
+			if len(reply.Units) == 0 && len(reply.Unreadable) > 0 { // of no scope is there an answer
+				b := reply.Unreadable[0]
+				t.fail(t.onNode(v, node, fault.New(fault.Unsupported, "", unit, fmt.Errorf("scope %s: %s", b.Scope, b.Reason))))
+				return nil
 			}
 			return s.tell(node, reply)
 		})
@@ -108,7 +114,7 @@ func (s *statusTeller) tell(node subject.Node, reply seats.StatusReply) error {
 			w.unitStatus(node, u)
 		}
 		for _, b := range reply.Unreadable {
-			fmt.Fprintf(w, "  %s scope of %s is not read: %s\n", b.Scope, node, b.Reason)
+			fmt.Fprintf(w, "  %s scope: %s\n", b.Scope, b.Reason)
 		}
 	})
 }

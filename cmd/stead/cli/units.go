@@ -44,7 +44,7 @@ func newUnits(r *reach) *cobra.Command {
 	formatFlag(c, &o.output)
 	complete(c, "type", cobra.FixedCompletions(unitTypes(), cobra.ShellCompDirectiveNoFileComp))
 	complete(c, "state", cobra.NoFileCompletions)
-	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.ValidArgsFunction = r.completeUnits(&o.address, loadedUnits)
 	return c
 }
 
@@ -58,6 +58,7 @@ func (r *reach) units(c *cobra.Command, patterns []string, o unitsOptions) error
 	if o.failed {
 		q.States = append(q.States, "failed")
 	}
+	q.Details = !q.Files && (o.failed || o.output == "wide")
 	return r.tour(c, &o.address, gatherFor, func(ctx context.Context, t *tour) error {
 		lister := unitLister{w: r.o.screen(c.OutOrStdout()), o: o, on: map[subject.Node]int{}, blind: map[string][]string{}, grid: gridOf(t.nodes)}
 		if err := lister.collect(ctx, t, q); err != nil {
@@ -150,18 +151,26 @@ func (u *unitLister) tell(node subject.Node, reply seats.UnitsReply) error {
 		return nil
 	}
 	return flush(u.w, func(w screen) {
-		u.grid.write(w, unitHead(u.o), unitRows(node, reply.Units, u.o))
+		head, rows := unitHead(u.o), w.unitRows(node, reply.Units, u.o)
+		if u.o.output != "wide" {
+			u.grid.narrow(w.width, head, rows)
+		}
+		u.grid.write(w, head, rows)
 	})
 }
 
 // end is the last line: what was listed, on how many nodes, who was silent.
 func (u *unitLister) end(t *tour) error {
-	if u.o.output.coded() {
+	switch {
+	case u.o.output.coded():
 		if err := t.coded(u.w, u.o.output); err != nil {
 			return err
 		}
-	} else if err := flush(u.w, func(w screen) { u.summary(w, len(t.nodes), t.unheard()) }); err != nil {
-		return err
+	case len(u.on) == 0 || u.units == 0 && u.o.user && u.reasons != nil: // errors say it
+	default:
+		if err := flush(u.w, func(w screen) { u.summary(w, len(t.nodes), t.unheard()) }); err != nil {
+			return err
+		}
 	}
 	for _, why := range u.reasons {
 		if u.o.user { // it alone was asked for
@@ -169,13 +178,13 @@ func (u *unitLister) end(t *tour) error {
 			fmt.Fprintf(t.log, "error: units on %s: %s\n", some(u.blind[why]), why)
 		}
 	}
-	if t.silent != nil && !u.o.output.coded() && !t.told {
-		return errSilent // the summary names them
+	if len(u.on) > 0 && t.silent != nil && !u.o.output.coded() && !t.told { // the summary names them
+		return t.verdict(false)
 	}
 	return t.end(false)
 }
 
-func (u *unitLister) summary(w io.Writer, asked int, unheard string) {
+func (u *unitLister) summary(w io.Writer, asked int, unheard []string) {
 	what, on := "unit", 0
 	for _, n := range u.on {
 		if n > 0 {
@@ -190,9 +199,7 @@ func (u *unitLister) summary(w io.Writer, asked int, unheard string) {
 		line = count(u.units, "unit file")
 	}
 	parts := []string{fmt.Sprintf("%s on %d of %s", line, on, count(asked, "node"))}
-	if unheard != "" {
-		parts = append(parts, unheard)
-	}
+	parts = append(parts, unheard...)
 	if !u.o.user {
 		parts = append(parts, u.reasons...)
 	}

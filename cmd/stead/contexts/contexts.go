@@ -7,9 +7,12 @@
 // They are kept by mesh, role and name of the credentials, and not by the name of
 // the context: a context that is renamed or made again has seen what it saw.
 //
+// For the nats command, and other clients of NATS, the same can be written in the
+// form that they read; it goes with the context.
+//
 // Use: Places says where the files of this user lie, New opens them, Find gives
 // the context that a command line asks for, Marks and Remember are for what was
-// seen. Every file is replaced in one step, and whoever reads, changes and writes
+// seen, NATS is for the nats command. Every file is replaced in one step, and whoever reads, changes and writes
 // holds a lock between processes; all methods may be called from any goroutine.
 // Errors are *fault.Error, with the cure where there is one.
 package contexts
@@ -40,21 +43,25 @@ const (
 type Options struct {
 	Config string // contexts
 	State  string // marks
+	NATS   string // contexts of the nats command
 }
 
 // Places are the folders of the user whose environment env is, after the rules of
 // the XDG base directories: a path there that is not absolute counts for nothing.
 func Places(env func(string) string) (Options, error) {
-	at := func(variable, below string) string {
+	at := func(variable, below, name string) string {
 		if dir := env(variable); filepath.IsAbs(dir) {
-			return filepath.Join(dir, "stead")
+			return filepath.Join(dir, name)
 		}
 		if home := env("HOME"); filepath.IsAbs(home) {
-			return filepath.Join(home, below, "stead")
+			return filepath.Join(home, below, name)
 		}
 		return ""
 	}
-	o := Options{Config: at("XDG_CONFIG_HOME", ".config"), State: at("XDG_STATE_HOME", ".local/state")}
+	o := Options{
+		Config: at("XDG_CONFIG_HOME", ".config", "stead"), State: at("XDG_STATE_HOME", ".local/state", "stead"),
+		NATS: at("XDG_CONFIG_HOME", ".config", "nats/context"),
+	}
 	if o.Config == "" || o.State == "" {
 		return o, fault.New(fault.Failed, "find contexts", "", errors.New("it is not known where this user's files lie: HOME is not set")).
 			WithHint("HOME=/root stead …, or set XDG_CONFIG_HOME and XDG_STATE_HOME")
@@ -63,14 +70,14 @@ func Places(env func(string) string) (Options, error) {
 }
 
 // Store is the contexts and marks of one user.
-type Store struct{ config, state string }
+type Store struct{ config, state, nats string }
 
 // New returns a Store and touches nothing.
 func New(o Options) (*Store, error) {
-	if o.Config == "" || o.State == "" {
-		return nil, fault.New(fault.Invalid, "open contexts", "", errors.New("two folders are wanted"))
+	if o.Config == "" || o.State == "" || o.NATS == "" {
+		return nil, fault.New(fault.Invalid, "open contexts", "", errors.New("three folders are wanted"))
 	}
-	return &Store{config: o.Config, state: o.State}, nil
+	return &Store{config: o.Config, state: o.State, nats: o.NATS}, nil
 }
 
 // Context is one context.
@@ -218,6 +225,9 @@ func (s *Store) Add(ctx context.Context, name string, c identity.Credentials) (C
 		if err := identity.WriteCredentials(added.Path, c); err != nil {
 			return err
 		}
+		if err := s.renewNATS(name, c); err != nil {
+			return err
+		}
 		chosen, err := s.Current()
 		if err != nil {
 			return err
@@ -247,14 +257,17 @@ func (s *Store) Use(ctx context.Context, name string) (Context, error) {
 	return c, locked(ctx, s.config, func() error { return s.choose(name) })
 }
 
-// Remove takes a context away, and what was seen through it when it was the last
-// one of its user.
+// Remove takes a context away, with what was written of it for the nats command,
+// and what was seen through it when it was the last one of its user.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := subject.CheckLabel("context", name); err != nil {
 		return err
 	}
 	return locked(ctx, s.config, func() error {
 		gone, unreadable := identity.ReadCredentials(s.path(name))
+		if err := s.removeNATS(name); err != nil {
+			return err
+		}
 		switch err := os.Remove(s.path(name)); {
 		case errors.Is(err, fs.ErrNotExist):
 			return s.unknown(name, "there is no context of that name")

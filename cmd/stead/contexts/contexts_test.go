@@ -34,7 +34,7 @@ func newMesh(t *testing.T) *identity.Mesh {
 func open(t *testing.T) *Store {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := New(Options{Config: filepath.Join(dir, "config", "stead"), State: filepath.Join(dir, "state", "stead")})
+	s, err := New(Options{Config: filepath.Join(dir, "config", "stead"), State: filepath.Join(dir, "state", "stead"), NATS: filepath.Join(dir, "config", "nats", "context")})
 	require.NoError(t, err)
 	return s
 }
@@ -44,10 +44,10 @@ func TestPlacesFollowTheRulesOfXDG(t *testing.T) {
 		env  map[string]string
 		want Options
 	}{
-		"home":     {map[string]string{"HOME": "/users/a"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead"}},
-		"set":      {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead"}},
-		"relative": {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "c"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead"}},
-		"no home":  {map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead"}},
+		"home":     {map[string]string{"HOME": "/users/a"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead", "/users/a/.config/nats/context"}},
+		"set":      {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead", "/c/nats/context"}},
+		"relative": {map[string]string{"HOME": "/users/a", "XDG_CONFIG_HOME": "c"}, Options{"/users/a/.config/stead", "/users/a/.local/state/stead", "/users/a/.config/nats/context"}},
+		"no home":  {map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Options{"/c/stead", "/s/stead", "/c/nats/context"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := Places(func(v string) string { return c.env[v] })
@@ -250,7 +250,7 @@ func TestManyCommandsRememberAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			other, err := New(Options{Config: s.config, State: s.state})
+			other, err := New(Options{Config: s.config, State: s.state, NATS: s.nats})
 			if err == nil {
 				err = other.Remember(t.Context(), alice, Sight{"e", uint64(i + 1), map[string]wire.Mark{fmt.Sprintf("d%d", i): "m"}})
 			}

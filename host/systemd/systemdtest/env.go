@@ -33,6 +33,7 @@ type Lister interface {
 	Named(ctx context.Context, names []unit.Name) ([]unit.Listed, error)
 	Files(ctx context.Context, f unit.Filter) ([]unit.ListedFile, error)
 	Enablement(ctx context.Context, names []unit.Name) ([]string, error)
+	Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error)
 }
 
 // Watcher says that something happened, and where to look.

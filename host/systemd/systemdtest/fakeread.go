@@ -112,6 +112,21 @@ func (f *Fake) Enablement(ctx context.Context, names []unit.Name) ([]string, err
 	return out, nil
 }
 
+// Stands is systemd.Reader's.
+func (f *Fake) Stands(ctx context.Context, units []unit.Listed) ([]unit.Stand, error) {
+	out := make([]unit.Stand, len(units))
+	err := f.look(ctx, "Stands", func() {
+		for i, u := range units {
+			d := f.details(f.load(u.Name))
+			out[i] = unit.Stand{Since: d.Since, Result: d.Result}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Details is systemd.Reader's. What runs uses 1 MiB, 1 ms and one task.
 func (f *Fake) Details(ctx context.Context, n unit.Name) (unit.Details, error) {
 	if _, err := unit.ParseName(string(n)); err != nil {

@@ -133,6 +133,15 @@ func tellsExit(k *kit) {
 	require.Equal(k.t, "killed", d.ExitCode)
 	require.Equal(k.t, 9, *d.ExitStatus)
 	require.Equal(k.t, "signal", d.Result)
+
+	// A list says since when, and the result, as the unit itself does.
+	k.write("ct-t.target", "[Unit]\nDescription=t\n")
+	k.reload()
+	listed, err := k.Reader.Named(k.ctx, []unit.Name{"ct-x.service", "ct-t.target", "ct-k.service", "ct-none.service"})
+	require.NoError(k.t, err)
+	stands, err := k.Reader.Stands(k.ctx, listed)
+	require.NoError(k.t, err)
+	require.Equal(k.t, []unit.Stand{{Since: k.details("ct-x.service").Since, Result: "exit-code"}, {}, {Since: d.Since, Result: "signal"}, {Result: "success"}}, stands)
 }
 
 func tellsMissing(k *kit) {
@@ -238,5 +247,7 @@ func readsCanceled(k *kit) {
 	_, err = k.Reader.Files(ctx, unit.Filter{})
 	require.Equal(k.t, fault.Canceled, fault.ClassOf(err))
 	_, err = k.Reader.Enablement(ctx, []unit.Name{"ct-a.service"})
+	require.Equal(k.t, fault.Canceled, fault.ClassOf(err))
+	_, err = k.Reader.Stands(ctx, []unit.Listed{{Name: "ct-a.service"}})
 	require.Equal(k.t, fault.Canceled, fault.ClassOf(err))
 }
