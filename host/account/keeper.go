@@ -66,6 +66,8 @@ type Options struct {
 	// Watcher is run by the caller and by nobody else used; nil when nothing is
 	// watched, and a change of passwd is seen only while there is an obstacle.
 	Watcher watcher
+	// Tick is between two looks while there is an obstacle; default 5 s.
+	Tick time.Duration
 	// Tell is told what an operator should know, once each; it must return at once.
 	// Nil for nobody.
 	Tell func(text string)
@@ -85,7 +87,7 @@ type State struct {
 }
 
 const (
-	tick      = 5 * time.Second  // between looks while there is an obstacle
+	tick      = 5 * time.Second
 	undoTick  = time.Minute      // between looks while lingering waits to be undone
 	patience  = 10 * time.Second // of one look
 	startWait = time.Second      // that logind has to start what lingers
@@ -121,7 +123,7 @@ type Keeper struct {
 // New checks o and returns a Keeper that has not looked yet: it says
 // manager-starting, or what is wrong with the setting itself.
 func New(o Options) (*Keeper, error) {
-	o.Linger = cmp.Or(o.Linger, Auto)
+	o.Linger, o.Tick = cmp.Or(o.Linger, Auto), cmp.Or(o.Tick, tick)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

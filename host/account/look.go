@@ -44,9 +44,9 @@ func (k *Keeper) sleep() time.Duration {
 	case o != nil && o.Reason == report.NoAccount:
 		return time.Hour
 	case o != nil && !k.startAt.IsZero() && time.Until(k.startAt) > 0:
-		return min(tick, time.Until(k.startAt))
+		return min(k.o.Tick, time.Until(k.startAt))
 	case o != nil, k.again:
-		return tick
+		return k.o.Tick
 	case k.pending:
 		return undoTick
 	}
@@ -94,7 +94,7 @@ func (k *Keeper) login(f *facts) *report.Obstacle {
 	switch {
 	case err == nil:
 		if f.former {
-			id.Home = f.known.Home // where it was written
+			id.Home = k.o.Known.Home // where it was written
 		}
 		f.found = &id
 	case !fault.Is(err, fault.NotFound):

@@ -125,7 +125,7 @@ func (m *Module) alone(ctx context.Context, act escalate.Act, name string, o ord
 		j.target = m.calledAs(ctx, n, *j.stood)
 		j.acted.Before = seats.State{Active: string(j.stood.Active), Sub: j.stood.Sub}
 	}
-	j.acted.Unit, j.acted.DeclaredBy = string(j.target.ID), m.owners().of(namesOf(j.target)...)
+	j.acted.Unit, j.acted.DeclaredBy = string(j.target.ID), m.owners(unit.System).of(namesOf(j.target)...)
 	if j.err == nil {
 		j.acted.Note = joined(undone(act, j.acted.DeclaredBy), j.acted.Note)
 	}

@@ -2,6 +2,7 @@ package systemdtest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +26,7 @@ func jobs() map[string]func(*kit) {
 		"a reload that fails leaves it running":          reloadFails,
 		"a reload or restart does what it can":           reloadOrRestart,
 		"what cannot be reloaded says so":                cannotReload,
+		"the last reload that succeeded is known":        lastReload,
 		"a stop that takes its time is deactivating":     slowStop,
 		"a stop of a missing unit is not found":          stopMissing,
 		"a job of somebody else is announced and seen":   otherJob,
@@ -171,6 +173,39 @@ func reloadOrRestart(k *kit) {
 		after := k.becomes(n, "runs", func(s unit.Status) bool { return s.Active == unit.Active })
 		require.Equal(k.t, before.CanReload, before.Invocation == after.Invocation, "%s is reloaded where that is possible", n)
 	}
+}
+
+// lastReload: the manager forgets it when it reads its files anew, and knows
+// nothing of units that are reloaded without a command.
+func lastReload(k *kit) {
+	k.write("ct-lr.service", reloads)
+	k.write("ct-lf.service", sleeper+"ExecReload=/bin/false\n")
+	k.write("ct-ln.service", sleeper)
+	k.write("ct-lt.timer", "[Timer]\nOnBootSec=10h\nUnit=ct-ln.service\n")
+	k.reload()
+	names := []unit.Name{"ct-lr.service", "ct-lf.service", "ct-ln.service", "ct-lt.timer", "ct-none.service"}
+	for _, n := range names[:4] {
+		require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, n))
+	}
+	known := func() []time.Duration {
+		k.t.Helper()
+		all, err := k.Manager.Reloads(k.ctx, names)
+		require.NoError(k.t, err)
+		require.Len(k.t, all, len(names))
+		return all
+	}
+	require.Equal(k.t, make([]time.Duration, len(names)), known())
+	time.Sleep(time.Millisecond) // for what counts in less to show it
+	require.Equal(k.t, unit.JobDone, k.run(unit.ReloadJob, "ct-lr.service"))
+	require.Equal(k.t, unit.JobFailed, k.run(unit.ReloadJob, "ct-lf.service"))
+	first := known()
+	require.Greater(k.t, first[0], k.look("ct-lr.service").Started)
+	require.Equal(k.t, make([]time.Duration, len(names)-1), first[1:])
+	time.Sleep(time.Millisecond)
+	require.Equal(k.t, unit.JobDone, k.run(unit.ReloadJob, "ct-lr.service"))
+	require.Greater(k.t, known()[0], first[0])
+	k.reload()
+	require.Zero(k.t, known()[0])
 }
 
 func cannotReload(k *kit) {
