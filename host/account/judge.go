@@ -182,4 +182,4 @@ func gone(f facts, o *report.Obstacle) string {
 // needed reports whether the account's manager is to run without a session.
 func (f facts) needed(wanted bool) bool { return f.linger == On || f.linger == Auto && wanted }
 
-func serviceOf(uid int) unit.Name { return unit.Name(fmt.Sprintf("user@%d.service", uid)) }
+func serviceOf(uid int) unit.Name { return unit.ManagerOf(uint32(uid)) } //nolint:gosec // it was one in passwd

@@ -233,15 +233,13 @@ func (k *Keeper) Peer(ctx context.Context, pid, uid uint32) error {
 	if err != nil {
 		return err
 	}
-	name := serviceOf(int(want))
+	name := unit.ManagerOf(want)
 	s, err := k.o.System.Observe(ctx, []unit.Name{name})
-	switch {
-	case err != nil:
+	if err != nil {
 		return fault.New(fault.Unavailable, op, string(name), err)
-	case s[0].MainPID == 0:
-		return fault.New(fault.NotFound, op, string(name), errors.New("it has no main process"))
-	case s[0].MainPID != pid || uid != want:
-		return fault.New(fault.Denied, op, string(name), fmt.Errorf("process %d of uid %d listens, and the manager is process %d", pid, uid, s[0].MainPID))
+	}
+	if err := unit.CheckManager(want, s[0].MainPID, unit.Listener{PID: pid, UID: uid}); err != nil {
+		return err
 	}
 	k.mu.Lock()
 	k.peer = pid
