@@ -3,9 +3,11 @@
 //
 // It owns no state; a Reader may be used from several goroutines. It is meant
 // for the side of a loop, not for its turn: each unit costs one journalctl, some
-// ten milliseconds. journalctl's own match for a unit is used (-u), because it
-// also finds what the manager says about the unit, which carries other fields
-// than what the unit itself says (systemd.journal-fields(7)).
+// ten milliseconds. journalctl's own match for a unit of the system is used (-u),
+// because it also finds what the manager says about the unit, which carries other
+// fields than what the unit itself says (systemd.journal-fields(7)). Its match for
+// a unit of an account takes the uid of who asks, so that one is written out here;
+// the entries are found in whatever file they lie, the account's or the system's.
 package journal
 
 import (
@@ -88,42 +90,26 @@ func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, e
 	if count == 0 {
 		count = 10
 	}
-	args := []string{"--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
-	if r.Scope == unit.User {
-		args = append(args, OfUser(n, r.UID, boot)...)
-	} else {
-		args = append(args, "--unit="+string(n))
-		if boot != "" {
-			args = append(args, "_BOOT_ID="+boot)
-		}
-	}
-	out, err := run(ctx, args...)
+	out, err := run(ctx, r.last(n, count, boot)...)
 	if err != nil {
 		return nil, fault.New(fault.Failed, "journalctl", string(n), err)
 	}
 	return parse(out)
 }
 
-// OfUser are the matches for what an account's unit says, and what its manager and
-// systemd-coredump say about it (systemd.journal-fields(7)), in one boot; "" is every
-// boot. journalctl's own match for a user unit takes the uid of whoever asks.
-func OfUser(n unit.Name, uid uint32, boot string) []string {
-	id := strconv.FormatUint(uint64(uid), 10)
-	var all []string
-	for _, m := range [][]string{
-		{"_SYSTEMD_USER_UNIT=" + string(n), "_UID=" + id},
-		{"USER_UNIT=" + string(n), "_UID=" + id},
-		{"COREDUMP_USER_UNIT=" + string(n), "COREDUMP_UID=" + id},
-	} {
-		if boot != "" {
-			m = append(m, "_BOOT_ID="+boot)
-		}
-		if len(all) > 0 {
-			all = append(all, "+")
-		}
-		all = append(all, m...)
+// last are the arguments for the last lines of a unit in a boot.
+func (r Reader) last(n unit.Name, count int, boot string) []string {
+	args := []string{"--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
+	var w where
+	if r.Scope == unit.User {
+		w.any = ofUser(string(n), r.UID)
+	} else {
+		args = append(args, "--unit="+string(n))
 	}
-	return all
+	if boot != "" {
+		w.all = append(w.all, "_BOOT_ID="+boot)
+	}
+	return append(args, w.matches()...)
 }
 
 // parse reads journalctl's JSON lines (systemd.journal-export-formats: a field

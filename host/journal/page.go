@@ -59,9 +59,9 @@ func sizeOf(e entry) int { return len(e.raw) + 1 + perOmitted*len(e.omitted) }
 //
 // Errors: invalid with every argument that breaks a rule; not_found when there
 // is no such boot; denied when this process may not read the journal;
-// unsupported for scope user.
+// unsupported for scope user where UID is nobody's.
 func (r Reader) Read(ctx context.Context, a seats.JournalArguments) (seats.JournalReply, error) {
-	q, err := prepare(ctx, a)
+	q, err := r.prepare(ctx, a)
 	if err != nil {
 		return seats.JournalReply{}, err
 	}
@@ -92,17 +92,17 @@ func (r Reader) Read(ctx context.Context, a seats.JournalArguments) (seats.Journ
 func (q query) forward(ctx context.Context) ([]string, error) {
 	switch {
 	case q.cursor != "":
-		return append([]string{"--all", "--cursor=" + q.cursor}, q.filters...), nil
+		return append([]string{"--all", "--cursor=" + q.cursor}, q.matching()...), nil
 	case q.lines < 0:
-		return append([]string{"--all", "--since=" + q.since}, q.filters...), nil
+		return append([]string{"--all", "--since=" + q.since}, q.matching()...), nil
 	case q.plain:
-		return append([]string{"--all", "--lines=" + strconv.Itoa(q.lines)}, q.filters...), nil
+		return append([]string{"--all", "--lines=" + strconv.Itoa(q.lines)}, q.matching()...), nil
 	}
 	first, err := q.newest(ctx)
 	if err != nil || first == "" {
 		return nil, err
 	}
-	return append([]string{"--all", "--cursor=" + first}, q.filters...), nil
+	return append([]string{"--all", "--cursor=" + first}, q.matching()...), nil
 }
 
 // behind leaves out the entry of the cursor itself. journalctl's own
@@ -132,7 +132,7 @@ func (q query) behind(take func(entry) (bool, error)) func(entry) (bool, error) 
 // misses nothing. The error is that of send, as it is, or one of Read;
 // canceled when ctx ended.
 func (r Reader) Stream(ctx context.Context, a seats.JournalArguments, send func(seats.JournalReply) error) error {
-	q, err := prepare(ctx, a)
+	q, err := r.prepare(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -189,16 +189,17 @@ func (q *query) begin(ctx context.Context, send func(seats.JournalReply) error) 
 
 // following is how journalctl goes on with what comes.
 func (q *query) following(from string) ([]string, error) {
-	args := append([]string{"--all", "--follow", "--no-tail", from}, q.filters...)
+	args := []string{"--all", "--follow", "--no-tail", from}
 	if q.offset {
-		return args, nil // it is not taken with --merge, and says itself which boot is meant
+		return append(args, q.matching()...), nil // it is not taken with --merge, and says itself which boot is meant
 	}
 	// With --follow alone journalctl shows only the boot that /proc states, whatever
 	// --boot=all says (seen with 252): nothing at all where /proc is that of another
 	// machine, and nothing that came before a reboot to who goes on behind a cursor.
 	// With --merge it does not, but reads the journals of other machines too.
 	id, err := machine()
-	return append(args, "--merge", "_MACHINE_ID="+id), err
+	q.where = q.where.with("_MACHINE_ID=" + id)
+	return append(append(args, "--merge"), q.matching()...), err
 }
 
 // pump sends what c writes.

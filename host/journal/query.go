@@ -44,7 +44,8 @@ const grepFlag = "--grep="
 
 // query is a JournalArguments that was checked, as journalctl takes it.
 type query struct {
-	filters []string // what an entry must be
+	filters []string // what an entry must be, as options
+	where   where    // and as matches
 	since   string
 	cursor  string // behind which the answer begins
 	lines   int    // of the newest, or behind the cursor; below 0: all
@@ -92,9 +93,6 @@ func check(a seats.JournalArguments) error {
 	if len(problems) > 0 {
 		return fault.New(fault.Invalid, "read", "journal", errors.Join(problems...))
 	}
-	if a.Scope == string(unit.User) {
-		return fault.New(fault.Unsupported, "read", "journal", errors.New("scope user cannot be read by this version"))
-	}
 	return nil
 }
 
@@ -119,7 +117,7 @@ func plainText(s string, limit int) bool {
 
 // prepare makes a query of arguments. It looks at the journal when the boot is
 // this one.
-func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
+func (r Reader) prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 	if err := check(a); err != nil {
 		return query{}, err
 	}
@@ -139,7 +137,13 @@ func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 			q.filters = append(q.filters, flag+value)
 		}
 	}
-	add("--unit=", a.Unit)
+	if a.Scope == string(unit.User) {
+		if err := r.user(ctx, a.Unit, &q); err != nil {
+			return query{}, err
+		}
+	} else {
+		add("--unit=", a.Unit)
+	}
 	add("--until=", a.Until)
 	add("--priority=", a.Priority)
 	add(grepFlag, a.Grep)
@@ -148,7 +152,9 @@ func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 		if err != nil {
 			return query{}, err
 		}
-		add("_BOOT_ID=", id)
+		if id != "" {
+			q.where = q.where.with("_BOOT_ID=" + id)
+		}
 	} else if a.Boot != "all" {
 		add("--boot=", a.Boot)
 		q.offset = a.Boot != ""
@@ -156,12 +162,31 @@ func prepare(ctx context.Context, a seats.JournalArguments) (query, error) {
 	return q, nil
 }
 
+// user makes q one about a unit of the account, or about all of them.
+func (r Reader) user(ctx context.Context, name string, q *query) (err error) {
+	switch {
+	case r.UID == 0:
+		return fault.New(fault.Unsupported, "read", "journal", errors.New("scope user is that of an account, and there is none"))
+	case name == "":
+		q.where.any = ofAccount(r.UID)
+	default:
+		q.where.any, err = ofUsers(ctx, name, r.UID)
+	}
+	return err
+}
+
+// matching are the arguments for what an entry must be.
+func (q query) matching() []string {
+	return append(q.filters[:len(q.filters):len(q.filters)], q.where.matches()...)
+}
+
 // newest is the cursor of the oldest of the newest lines, "" when there are none.
 func (q query) newest(ctx context.Context) (string, error) {
-	args := append([]string{"--reverse", "--output-fields=_BOOT_ID", "--lines=" + strconv.Itoa(q.lines)}, q.filters...)
+	args := []string{"--reverse", "--output-fields=_BOOT_ID", "--lines=" + strconv.Itoa(q.lines)}
 	if q.since != "" {
 		args = append(args, "--since="+q.since)
 	}
+	args = append(args, q.matching()...)
 	last := ""
 	err := each(ctx, args, func(e entry) (bool, error) { last = e.cursor; return true, nil })
 	return last, err

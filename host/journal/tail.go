@@ -24,12 +24,8 @@ func (r Reader) Tail(ctx context.Context, name unit.Name, count int) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--unit=" + string(name), "--all", "--output-fields=MESSAGE", "--lines=" + strconv.Itoa(count)}
-	if boot != "" {
-		args = append(args, "_BOOT_ID="+boot)
-	}
 	var lines []string
-	err = each(ctx, args, func(e entry) (bool, error) {
+	err = each(ctx, r.last(name, count, boot), func(e entry) (bool, error) {
 		lines = append(lines, lineOf(e.raw))
 		return true, nil
 	})
