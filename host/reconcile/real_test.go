@@ -6,11 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	diskpkg "stead/host/disk"
 	"stead/host/plan"
@@ -27,6 +28,9 @@ type machine struct {
 	loop    *Loop
 	ears    *ears
 	manager *systemd.Manager
+	options Options
+	book    *book
+	halt    func() // ends the loop
 }
 
 const realEtc = "/etc/systemd/system"
@@ -35,7 +39,7 @@ func newMachine(t *testing.T) *machine {
 	m := &machine{t: t, ears: &ears{steps: make(map[unit.Name]doing)}}
 	log := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{}, 3)
+	ended := make(chan struct{}, 2)
 	run := func(f func(context.Context) error) {
 		go func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
@@ -57,24 +61,69 @@ func newMachine(t *testing.T) *machine {
 	w, err := diskpkg.NewWatcher(diskpkg.WatcherOptions{Logger: log})
 	require.NoError(t, err)
 	run(w.Run)
-	m.loop = New(Options{Scope: unit.System, ConfigDir: realEtc, Manager: m.manager, Disk: d, Ledger: newBook(), Watcher: w, Adviser: silent{},
-		Clock: realClock, Logger: log, FullLook: time.Hour})
-	m.loop.heard = m.ears.hear
-	run(m.loop.Run)
+	m.book = newBook()
+	m.options = Options{Scope: unit.System, ConfigDir: realEtc, Manager: m.manager, Disk: d, Ledger: m.book, Watcher: w, Adviser: silent{},
+		Clock: realClock, Logger: log, FullLook: time.Hour}
+	m.start("")
 	t.Cleanup(func() {
+		m.halt()
 		cancel()
-		for range 3 {
+		for range 2 {
 			<-ended
 		}
 	})
 	return m
 }
 
-// realClock counts from the boot of the machine as CLOCK_MONOTONIC does.
+// start runs a loop from what the book remembers, which goes no further than the
+// named boundary; "" for one that goes on.
+func (m *machine) start(kill string) (killed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(m.t.Context())
+	ended, at := make(chan struct{}), make(chan struct{}, 1)
+	o := m.options
+	o.Memories, o.Memory = m.book.load()
+	o.Point = func(point string) {
+		if point == kill {
+			at <- struct{}{}
+			<-ctx.Done()
+			runtime.Goexit()
+		}
+	}
+	m.loop = New(o)
+	m.loop.heard = m.ears.hear
+	go func() {
+		defer close(ended)
+		_ = m.loop.Run(ctx)
+	}()
+	m.halt = func() { cancel(); <-ended }
+	return at
+}
+
+// restarted is another host, which knows what the one before has noted.
+func (m *machine) restarted() {
+	m.halt()
+	m.start("")
+}
+
+// killedAt lets a host come as far as the named boundary.
+func (m *machine) killedAt(point string, all ...*shape.Service) {
+	m.t.Helper()
+	killed := m.start(point)
+	m.declare(all...)
+	select {
+	case <-killed:
+	case <-time.After(time.Minute):
+		m.t.Fatalf("the host was never at %q", point)
+	}
+	time.Sleep(2 * time.Second) // what is on its way ends without it
+	m.halt()
+}
+
+// realClock is the clock that systemd stamps states by.
 func realClock() plan.Clock {
-	up, _ := os.ReadFile("/proc/uptime")
-	since, _ := time.ParseDuration(strings.Fields(string(up) + " 0")[0] + "s")
-	return plan.Clock{Wall: time.Now(), Monotonic: since, Boot: "boot"}
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return plan.Clock{Wall: time.Now(), Monotonic: time.Duration(ts.Nano()), Boot: "boot"}
 }
 
 func (m *machine) declare(all ...*shape.Service) {
