@@ -85,14 +85,22 @@ func New(opts Options) (*Manager, error) {
 		}
 	}
 	m := &Manager{opts: opts, changes: newChanges(), cache: newCache()}
-	address := opts.Address
+	address, told := opts.Address, opts.Dialed
 	if opts.Guard != nil {
 		m.door = &door{root: userRuntime, guard: opts.Guard}
 		address = userRuntime
 	}
+	if told != nil && opts.Guard != nil {
+		told = func(err error) {
+			if err != nil {
+				err = standing("use", "the user manager", err)
+			}
+			opts.Dialed(err)
+		}
+	}
 	m.conn = &keeper{
 		what: "the service manager", address: address, wait: opts.ConnectWait, log: opts.Logger.With("scope", opts.Scope),
-		dial: m.dial, owner: m, connected: make(chan struct{}), told: opts.Dialed, redial: opts.Redial,
+		dial: m.dial, owner: m, connected: make(chan struct{}), told: told, redial: opts.Redial,
 	}
 	return m, nil
 }
