@@ -76,7 +76,7 @@ func (t *throttle) take(n int) {
 // answers are the signatures of the answers to all calls of a Manager; what is in
 // a variant is in values.
 var (
-	answers = map[string]bool{"": true, "o": true, "v": true, "s": true, "a(ssssssouso)": true, "a(sss)": true, "ba(sss)": true}
+	answers = map[string]bool{"": true, "o": true, "v": true, "s": true, "a(ssssssouso)": true, "a(sss)": true, "ba(sss)": true, "a{sv}": true}
 	values  = map[string]bool{"s": true, "b": true, "u": true, "i": true, "t": true, "x": true, "as": true, "ay": true, "o": true, "a(sasbttttuii)": true,
 		"(ss)": true, "(uo)": true, "a(sbbsi)": true}
 )

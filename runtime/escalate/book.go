@@ -31,6 +31,7 @@ type entry struct {
 	Call   string    `json:"call,omitempty"` // of the runtime's that it is part of
 	Act    Act       `json:"act"`
 	Unit   unit.Name `json:"unit"`
+	Of     owner     `json:"of,omitzero"`
 	NoWait bool      `json:"nowait,omitempty"`
 	For    string    `json:"for,omitempty"`
 	Began  time.Time `json:"began"`
@@ -59,8 +60,19 @@ func (e *entry) name() unit.Name {
 	return e.Unit
 }
 
+// scope is "" for the system's.
+func (e *entry) scope() unit.Scope {
+	if e.Of == (owner{}) {
+		return ""
+	}
+	return unit.User
+}
+
+// about is what the log says of it.
+func (e *entry) about() []any { return about(e.Act, string(e.Unit), e.For, e.scope()) }
+
 func (e *entry) answer() answered {
-	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, For: e.For, Began: e.Began, Stood: e.Stood, End: e.End}
+	return answered{ID: e.ID, Job: e.Job, Act: e.Act, Unit: e.Unit, Scope: e.scope(), For: e.For, Began: e.Began, Stood: e.Stood, End: e.End}
 }
 
 // book is all calls that matter, in memory and in a file, which outlives the
@@ -307,13 +319,13 @@ func (b *book) all(holds func(*entry) bool) []entry {
 	return out
 }
 
-// underWay counts the calls that have not ended.
-func (b *book) underWay() int {
+// underWay counts the calls of a scope that have not ended.
+func (b *book) underWay(scope unit.Scope) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
 	for _, e := range b.calls {
-		if e.End == nil {
+		if e.End == nil && (e.scope() == unit.User) == (scope == unit.User) {
 			n++
 		}
 	}

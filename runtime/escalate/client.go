@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"stead/host/fault"
+	"stead/host/unit"
 )
 
 const (
 	version     = 1
-	maxAsked    = 16 << 10
+	maxAsked    = 256 << 10 // a question may have many patterns
 	maxAnswered = 256 << 10
 	writeFor    = 5 * time.Second // after which a peer that does not read is given up
 	helloFor    = 5 * time.Second
@@ -42,6 +43,7 @@ type Client struct {
 
 	mu      sync.Mutex // guards what follows, and writes
 	nc      net.Conn   // nil while there is none
+	users   bool       // the helper at its end serves user scope
 	why     error      // why there is none
 	changed chan struct{}
 	pending map[string]*pending
@@ -51,6 +53,8 @@ type Client struct {
 type pending struct {
 	id      string
 	line    []byte
+	user    bool // it is about user scope
+	pieces  []*piece
 	sent    bool
 	job     uint32
 	stood   *Stood
@@ -97,7 +101,7 @@ func (c *Client) Run(ctx context.Context) error {
 // canceled when ctx ended.
 func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
 	of := callOf(ctx)
-	p, err := c.put(asked{ID: of.id(r), Call: of.ID, Since: of.since(), Act: r.Act, Unit: string(r.Unit), NoWait: r.NoWait, For: forWhom(ctx), Before: cut(r.Before, maxSay)})
+	p, err := c.put(asked{ID: of.id(r), Call: of.ID, Since: of.since(), Act: r.Act, Unit: string(r.Unit), Scope: r.Scope, NoWait: r.NoWait, For: forWhom(ctx), Before: cut(r.Before, maxSay)})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -108,6 +112,9 @@ func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
 	a.End.Before = a.Stood
 	return a.End.Outcome, a.End.err()
 }
+
+// asking stands for a question in errors.
+const asking Act = "ask the root helper"
 
 // Known are the acts that the helper took of the call that ctx is of, when that may
 // have been asked before: whatever stands now, Do only tells their end. Errors are
@@ -121,7 +128,7 @@ func (c *Client) Known(ctx context.Context) ([]Begun, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.wait(ctx, p, Request{Act: "ask what became of the call"})
+	a, err := c.wait(ctx, p, Request{Act: asking})
 	return a.Begun, err
 }
 
@@ -133,9 +140,13 @@ func (c *Client) put(a asked) (*pending, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if a.Scope == unit.User && c.nc != nil && !c.users {
+		return nil, fault.New(fault.Unsupported, string(a.Act), a.Unit, errors.New("the root helper is of a version that serves no user scope")).
+			WithHint("systemctl restart stead-escalate.service")
+	}
 	p := c.pending[a.ID]
 	if p == nil {
-		p = &pending{id: a.ID, line: append(line, '\n'), ended: make(chan struct{})}
+		p = &pending{id: a.ID, user: a.Scope == unit.User, line: append(line, '\n'), ended: make(chan struct{})}
 		c.pending[a.ID] = p
 		c.write(p)
 	}
@@ -193,16 +204,19 @@ func (c *Client) leave(ctx context.Context, p *pending, r Request) (answered, er
 	case p.job != 0:
 		return fail(class, "job %d has not ended; it goes on", p.job)
 	}
+	if r.Act == asking {
+		return fail(class, "the root helper has not answered")
+	}
 	return fail(class, "the root helper has not answered; it may have been done")
 }
 
 // write sends a call; c.mu is held. One that does not get through is sent again
 // by the next connection: the helper knows its id.
 func (c *Client) write(p *pending) {
-	if c.nc == nil {
+	if c.nc == nil || p.user && !c.users { // an older helper would take it for one of the system scope
 		return
 	}
-	p.sent = true
+	p.sent, p.pieces = true, nil
 	c.send(p.line)
 }
 
@@ -224,10 +238,11 @@ func (c *Client) connection(ctx context.Context) error {
 	defer func() { _ = nc.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
 	in := bufio.NewReaderSize(nc, maxAnswered)
-	if err := c.greet(nc, in); err != nil {
+	users, err := c.greet(nc, in)
+	if err != nil {
 		return err
 	}
-	c.attach(nc)
+	c.attach(nc, users)
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
@@ -241,41 +256,41 @@ func (c *Client) connection(ctx context.Context) error {
 	}
 }
 
-// greet waits until the helper says that it serves us. The nonce says that what
-// we send was sent after it looked who we are.
-func (c *Client) greet(nc net.Conn, in *bufio.Reader) error {
+// greet waits until the helper says that it serves us, and whether user scope too.
+// The nonce says that what we send was sent after it looked who we are.
+func (c *Client) greet(nc net.Conn, in *bufio.Reader) (users bool, err error) {
 	_ = nc.SetDeadline(time.Now().Add(helloFor))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return err
+		return false, err
 	}
 	var a answered
 	if err := json.Unmarshal(line, &a); err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case a.Refused != "":
-		return fault.New(fault.Denied, "connect", c.o.Path, errors.New(a.Refused))
+		return false, fault.New(fault.Denied, "connect", c.o.Path, errors.New(a.Refused))
 	case a.Hello != version:
-		return fault.New(fault.Unsupported, "connect", c.o.Path, fmt.Errorf("the root helper speaks version %d, and this is %d", a.Hello, version)).
+		return false, fault.New(fault.Unsupported, "connect", c.o.Path, fmt.Errorf("the root helper speaks version %d, and this is %d", a.Hello, version)).
 			WithHint("restart stead-escalate.service and stead-runtime.service: they are of different versions")
 	}
 	answer, err := json.Marshal(asked{Nonce: a.Nonce})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if _, err := nc.Write(append(answer, '\n')); err != nil {
-		return err
+		return false, err
 	}
-	return nc.SetDeadline(time.Time{})
+	return a.Users, nc.SetDeadline(time.Time{})
 }
 
 // attach makes nc the connection, asks for what became of earlier calls, and
 // sends what waits.
-func (c *Client) attach(nc net.Conn) {
+func (c *Client) attach(nc net.Conn, users bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nc, c.why = nc, nil
+	c.nc, c.users, c.why = nc, users, nil
 	c.send([]byte(`{"adopt":true}` + "\n"))
 	for _, p := range c.pending {
 		c.write(p)
@@ -316,7 +331,10 @@ func (c *Client) take(a answered) {
 	if p != nil && a.Job != 0 {
 		p.job, p.stood = a.Job, a.Stood
 	}
-	if p != nil && (a.End != nil || a.About != "") {
+	if p != nil && a.Piece != nil {
+		p.pieces = append(p.pieces, a.Piece)
+	}
+	if p != nil && (a.End != nil || a.About != "" || a.Last) {
 		p.end = a
 		close(p.ended)
 		delete(c.pending, a.ID) // before the helper is told that it is known
@@ -326,7 +344,7 @@ func (c *Client) take(a answered) {
 		return
 	}
 	if p == nil && c.o.Late != nil {
-		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
+		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, Scope: a.Scope, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
 	}
 	told, err := json.Marshal(asked{Told: []string{a.ID}})
 	c.mu.Lock()

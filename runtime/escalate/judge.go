@@ -31,15 +31,16 @@ func judge(ctx context.Context, m looker, r Request) (unit.Ties, error) {
 	}
 	ties := all[0]
 	names := append([]unit.Name{r.Unit}, ties.Names...)
+	g := guarding(r.Scope)
 	switch r.Act {
 	case ResetFailed:
 		return ties, nil
 	case Start:
-		err = errors.Join(refuseAny(r, names, endsMachine, ""), refuseAny(r, ties.Conflicts, standsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, g.ends, ""), refuseAny(r, ties.Conflicts, g.base, "it stops "))
 	case Restart:
-		err = errors.Join(refuseAny(r, names, protected, ""), refuseAny(r, ties.Conflicts, standsOn, "it stops "))
+		err = errors.Join(refuseAny(r, names, g.all, ""), refuseAny(r, ties.Conflicts, g.base, "it stops "))
 	default:
-		err = refuseAny(r, names, protected, "")
+		err = refuseAny(r, names, g.all, "")
 	}
 	if err == nil && (r.Act == Stop || r.Act == Restart) {
 		err = refuseStop(ctx, m, r, ties)
@@ -63,19 +64,29 @@ func first(err error) error {
 	return err
 }
 
-// protected guards what no act may touch.
-func protected(n unit.Name) (string, bool) { return shape.Protected(unit.System, n) }
+// guards are what acts may not touch in a scope.
+type guards struct {
+	all  func(unit.Name) (why string, yes bool)
+	base func(unit.Name) (why string, yes bool) // what stead, or the account's manager, stands on
+	ends func(unit.Name) (why string, yes bool) // what is protected for what its start does
+}
 
-// standsOn guards what stead stands on.
-func standsOn(n unit.Name) (string, bool) { return shape.StandsOn(unit.System, n) }
-
-// endsMachine guards what is protected for what its start does.
-func endsMachine(n unit.Name) (string, bool) {
-	why, guarded := protected(n)
-	if _, base := standsOn(n); base {
-		return "", false
+func guarding(scope unit.Scope) guards {
+	if scope != unit.User {
+		scope = unit.System
 	}
-	return why, guarded
+	g := guards{
+		all:  func(n unit.Name) (string, bool) { return shape.Protected(scope, n) },
+		base: func(n unit.Name) (string, bool) { return shape.StandsOn(scope, n) },
+	}
+	g.ends = func(n unit.Name) (string, bool) {
+		why, guarded := g.all(n)
+		if _, base := g.base(n); base {
+			return "", false
+		}
+		return why, guarded
+	}
+	return g
 }
 
 func refuseAny(r Request, names []unit.Name, guarded func(unit.Name) (string, bool), by string) error {
@@ -106,7 +117,7 @@ func refuseStop(ctx context.Context, m looker, r Request, t unit.Ties) error {
 				next = append(next, n)
 			}
 		}
-		if err := refuseAny(r, next, standsOn, "it stops "); err != nil {
+		if err := refuseAny(r, next, guarding(r.Scope).base, "it stops "); err != nil {
 			return err
 		}
 		if len(seen) > maxStopped {

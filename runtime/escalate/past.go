@@ -59,7 +59,7 @@ func (b *book) about(call string) []Begun {
 	for _, calls := range []map[string]*entry{b.calls, b.past.calls} {
 		for _, e := range calls {
 			if e.Call == call && len(all) < maxCalls {
-				all = append(all, Begun{e.Act, e.Unit, e.Said})
+				all = append(all, Begun{e.Act, e.Unit, e.scope(), e.Said})
 			}
 		}
 	}

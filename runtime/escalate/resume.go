@@ -2,7 +2,6 @@ package escalate
 
 import (
 	"context"
-	"time"
 
 	"stead/host/unit"
 )
@@ -11,17 +10,20 @@ import (
 // knew of a job, and how to do them, by id. Links are gone on with at once: what
 // was changed already is changed by nobody else, and stays so. A job may be in the
 // queue, or have been, and is looked for first.
-func (s *Server) interrupted(life context.Context, began time.Time, resumed map[string]bool) map[string]func() {
+func (sd *side) interrupted(life context.Context) map[string]func() {
 	all := map[string]func(){}
-	for _, e := range s.book.all(func(e *entry) bool { return e.End == nil && e.Job == 0 && e.Began.Before(began) }) {
+	for _, e := range sd.s.book.all(func(e *entry) bool { return e.End == nil && e.Job == 0 && sd.mine(e) && e.Began.Before(sd.s.began) }) {
 		again := func() {
-			resumed[e.ID] = true
-			s.o.Logger.Info("act gone on with", "act", e.Act, "unit", e.Unit, "for", e.For)
-			s.wg.Go(func() { s.resume(life, &e) })
+			if _, before := sd.s.resumed.LoadOrStore(e.ID, true); before {
+				return
+			}
+			sd.s.o.Logger.Info("act gone on with", e.about()...)
+			sd.s.wg.Go(func() { sd.resume(life, &e) })
 		}
 		_, is := e.Act.job()
+		_, before := sd.s.resumed.Load(e.ID)
 		switch {
-		case resumed[e.ID]:
+		case before:
 		case is:
 			all[e.ID] = again
 		default:
@@ -32,10 +34,10 @@ func (s *Server) interrupted(life context.Context, began time.Time, resumed map[
 }
 
 // resume does an act of an earlier helper.
-func (s *Server) resume(life context.Context, e *entry) {
+func (sd *side) resume(life context.Context, e *entry) {
 	ctx, cancel := context.WithTimeout(life, actFor)
 	defer cancel()
-	s.do(ctx, e)
+	sd.do(ctx, e)
 }
 
 // untouched reports whether a unit stands as it did before a job: nothing was

@@ -17,7 +17,10 @@ import (
 const (
 	// maxCalls is how many calls are under way, jobs that hang included.
 	maxCalls = 512
-	// maxActs is how many calls are looked at and begun at one time.
+	// maxUserCalls is how many of user scope are, besides: jobs there hang as the account
+	// has it.
+	maxUserCalls = 128
+	// maxActs is how many calls are looked at and begun at one time, in each scope.
 	maxActs = 64
 	// actFor bounds everything of an act but the wait for its job.
 	actFor = 60 * time.Second
@@ -32,10 +35,8 @@ const (
 
 // manager is PID 1: host/systemd.Manager of the system scope.
 type manager interface {
-	looker
-	jobber
-	linker
-	Process(ctx context.Context, name unit.Name) (unit.Process, error)
+	units
+	processes
 }
 
 // Options of a Server.
@@ -48,16 +49,29 @@ type Options struct {
 	// not known.
 	Calls  string
 	Logger *slog.Logger
+
+	// Users makes the connections to the manager of an account, and has dialed told how
+	// each try of the Manager's to connect ended; nil: user scope is not served.
+	Users func(g *Guard, dialed func(error)) (Users, error)
+	// Login is the uid of a login of this machine; NotFound when there is none. It is
+	// required with Users.
+	Login func(name string) (uid uint32, err error)
+	// Account is the file with the account; "" is AccountPath.
+	Account string
 }
 
 // Server is the root helper.
 type Server struct {
-	o       Options
-	book    *book
-	acts    chan struct{} // taken while a call is looked at and begun
-	ends    *ends
-	reloads *reloads
-	wg      sync.WaitGroup
+	o        Options
+	book     *book
+	began    time.Time     // what was begun before was by an earlier helper
+	acts     chan struct{} // taken while a call is looked at and begun
+	userActs chan struct{} // those of user scope
+	reads    *reads
+	system   *side
+	tenants  *tenants // nil: user scope is not served
+	resumed  sync.Map // ids of acts of an earlier helper that this one went on with
+	wg       sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	current *conn      // the runtime's newest connection; nil while there is none
@@ -70,14 +84,22 @@ func New(o Options) (*Server, error) {
 	if o.Unit == "" {
 		o.Unit = Runtime
 	}
-	if o.Listener == nil || o.Manager == nil || o.Logger == nil {
-		return nil, fault.New(fault.Internal, "new root helper", "", errors.New("listener, manager and logger are required"))
+	if o.Account == "" {
+		o.Account = AccountPath
+	}
+	if o.Listener == nil || o.Manager == nil || o.Logger == nil || o.Users != nil && o.Login == nil {
+		return nil, fault.New(fault.Internal, "new root helper", "", errors.New("listener, manager and logger are required, and with users logins"))
 	}
 	b, err := openBook(o.Calls)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{o: o, book: b, acts: make(chan struct{}, maxActs), ends: newEnds(), reloads: newReloads(o.Manager)}, nil
+	s := &Server{o: o, book: b, began: time.Now(), acts: make(chan struct{}, maxActs), userActs: make(chan struct{}, maxActs), reads: newReads()}
+	s.system = newSide(s, o.Manager, owner{})
+	if o.Users != nil {
+		s.tenants = &tenants{s: s, known: accounts{o.Account, o.Login}, wake: make(chan struct{}, 1)}
+	}
+	return s, nil
 }
 
 // Run serves until ctx ends, and then returns nil. Acts that were begun are
@@ -87,14 +109,18 @@ func (s *Server) Run(ctx context.Context) error {
 	// Acts outlive the context that ends the server.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	s.reloads.life = life
-	s.wg.Go(func() { s.watch(ctx, life) })
+	s.system.reloads.life = life
+	s.wg.Go(func() { s.system.watch(ctx, life) })
+	if s.tenants != nil {
+		s.tenants.life = life
+		s.wg.Go(func() { s.tenants.tend(ctx) })
+	}
 	stop := context.AfterFunc(ctx, func() { _ = s.o.Listener.Close() })
 	defer stop()
 	err := s.accept(ctx, life)
 	s.disconnect()
 	done := make(chan struct{})
-	go func() { defer close(done); s.wg.Wait(); s.reloads.wg.Wait() }()
+	go func() { defer close(done); s.wg.Wait() }()
 	late := time.NewTimer(stopFor)
 	defer late.Stop()
 	select {
@@ -102,6 +128,9 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-late.C:
 		end()
 		<-done
+	}
+	if s.tenants != nil {
+		s.tenants.close()
 	}
 	return errors.Join(err, s.book.close())
 }
@@ -255,7 +284,7 @@ func (c *conn) serve(life context.Context) {
 // greet wants an answer that was made after PID 1 said who the main process is.
 func (c *conn) greet(in *lines) error {
 	nonce := rand.Text()
-	if err := c.send(answered{Hello: version, Nonce: nonce}); err != nil {
+	if err := c.send(answered{Hello: version, Nonce: nonce, Users: c.s.tenants != nil}); err != nil {
 		return err
 	}
 	if err := c.nc.SetReadDeadline(time.Now().Add(helloFor)); err != nil {
@@ -287,6 +316,8 @@ func (c *conn) take(life context.Context, a asked) {
 		for _, id := range a.Told {
 			delete(c.told, id)
 		}
+	case a.Read != "":
+		c.s.read(life, c, a)
 	case a.About != "":
 		_ = c.send(answered{ID: a.ID, About: a.About, Begun: c.s.book.about(a.About)})
 	case a.Adopt:
@@ -320,6 +351,16 @@ func (c *conn) send(a answered) error {
 // write writes a line; c.mu is held. A peer that does not read is given up.
 func (c *conn) write(a answered) error {
 	line, err := json.Marshal(a)
+	if err == nil && len(line) >= maxAnswered && a.ID != "" {
+		long := failed(fault.New(fault.Failed, string(a.Act), string(a.Unit), errors.New("what systemd says is too long for an answer")))
+		short := answered{ID: a.ID, Act: a.Act, Unit: a.Unit, Scope: a.Scope, For: a.For, Began: a.Began, Job: a.Job}
+		if a.Piece != nil || a.Last {
+			short.Last, short.Fault = true, long.Fault
+		} else {
+			short.End = long
+		}
+		line, err = json.Marshal(short)
+	}
 	if err == nil && len(line) >= maxAnswered {
 		err = errors.New("an answer is too long")
 	}

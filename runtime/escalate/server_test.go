@@ -400,7 +400,7 @@ func TestActOfACallIsDoneOnce(t *testing.T) {
 	c, _ = r.client(l.take)
 	known, err = c.Known(of(bound(t), time.Second))
 	require.NoError(t, err)
-	require.Equal(t, []Begun{{Restart, "s.service", "active running"}}, known)
+	require.Equal(t, []Begun{{Act: Restart, Unit: "s.service", Before: "active running"}}, known)
 	outs, errs := make([]Outcome, 2), make([]error, 2)
 	var both sync.WaitGroup
 	for i := range outs {
@@ -427,7 +427,7 @@ func TestActOfACallIsDoneOnce(t *testing.T) {
 		require.Equal(t, outs[0], out, "what was answered before")
 		known, err := c.Known(of(bound(t), time.Second))
 		require.NoError(t, err)
-		require.Equal(t, []Begun{{Restart, "s.service", "active running"}}, known)
+		require.Equal(t, []Begun{{Act: Restart, Unit: "s.service", Before: "active running"}}, known)
 		stop()
 		stop = r.helper()
 	}

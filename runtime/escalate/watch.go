@@ -20,27 +20,25 @@ const (
 
 // watch takes in how jobs end, until ctx ends. What it began by then has until life
 // ends.
-func (s *Server) watch(ctx, life context.Context) {
+func (sd *side) watch(ctx, life context.Context) {
 	missed := map[string]time.Time{}
-	began := time.Now()
-	resumed := map[string]bool{}
 	next := time.NewTimer(recheck)
 	defer next.Stop()
 	for {
 		look := false
 		select {
-		case <-s.o.Manager.Wake():
+		case <-sd.m.Wake():
 		case <-next.C:
 			look = true
 		case <-ctx.Done():
 			return
 		}
-		changes := s.o.Manager.Drain()
-		s.take(life, changes.Jobs)
+		changes := sd.m.Drain()
+		sd.take(life, changes.Jobs)
 		if !look && !changes.All {
 			continue
 		}
-		s.lookFor(ctx, life, missed, s.interrupted(life, began, resumed))
+		sd.lookFor(ctx, life, missed, sd.interrupted(life))
 		if next.Reset(recheck); len(missed) > 0 {
 			next.Reset(settle)
 		}
@@ -48,24 +46,34 @@ func (s *Server) watch(ctx, life context.Context) {
 }
 
 // take ends the calls that wait for jobs.
-func (s *Server) take(life context.Context, jobs []unit.JobEnd) {
+func (sd *side) take(life context.Context, jobs []unit.JobEnd) {
+	if len(jobs) == 0 {
+		return
+	}
+	waiting := map[uint32][]entry{}
+	for _, j := range jobs {
+		sd.ends.add(j)
+	}
+	// Behind ends: a call whose job was noted since finds its end there.
+	for _, e := range sd.s.book.all(func(e *entry) bool { return e.End == nil && e.Job != 0 && sd.mine(e) }) {
+		waiting[e.Job] = append(waiting[e.Job], e)
+	}
 	var all []jobEnd
 	for _, j := range jobs {
-		s.ends.add(j)
-		for _, e := range s.book.all(func(e *entry) bool { return e.End == nil && e.Job == j.ID }) {
+		for _, e := range waiting[j.ID] {
 			all = append(all, jobEnd{&e, j.Result, time.Since(e.Began)})
 		}
 	}
-	s.jobsEnded(life, all)
+	sd.jobsEnded(life, all)
 }
 
 // lookFor looks for the jobs of calls under way, and of those that an earlier
 // helper was ended in, and makes out how those ended that are in the queue no
 // longer.
-func (s *Server) lookFor(ctx, life context.Context, missed map[string]time.Time, interrupted map[string]func()) {
-	open := s.book.all(func(e *entry) bool {
+func (sd *side) lookFor(ctx, life context.Context, missed map[string]time.Time, interrupted map[string]func()) {
+	open := sd.s.book.all(func(e *entry) bool {
 		_, is := e.Act.job()
-		return e.End == nil && is && (e.Job != 0 && time.Since(e.Began) > settle || interrupted[e.ID] != nil)
+		return e.End == nil && is && sd.mine(e) && (e.Job != 0 && time.Since(e.Began) > settle || interrupted[e.ID] != nil)
 	})
 	if len(open) == 0 {
 		clear(missed)
@@ -77,18 +85,22 @@ func (s *Server) lookFor(ctx, life context.Context, missed map[string]time.Time,
 	}
 	ctx, cancel := context.WithTimeout(ctx, actFor)
 	defer cancel()
-	seen, err := s.o.Manager.Observe(ctx, names)
+	seen, err := sd.m.Observe(ctx, names)
 	if err != nil {
-		s.o.Logger.Warn("jobs cannot be looked for", "error", err, "retry", recheck)
+		if why := err.Error(); why != sd.blind {
+			sd.blind = why
+			sd.s.o.Logger.Warn("jobs cannot be looked for", "error", err, "retry", recheck)
+		}
 		return
 	}
+	sd.blind = ""
 	for i, e := range open {
 		job := seen[i].Job
 		switch {
 		case e.Job != 0 && job.ID == e.Job:
 			delete(missed, e.ID)
 		case e.Job == 0 && sameJob(e.Act, job.Type):
-			s.adopt(life, e.ID, job.ID)
+			sd.adopt(life, e.ID, job.ID)
 		case missed[e.ID].IsZero():
 			missed[e.ID] = time.Now()
 		case time.Since(missed[e.ID]) >= settle:
@@ -98,19 +110,19 @@ func (s *Server) lookFor(ctx, life context.Context, missed map[string]time.Time,
 				again()
 				continue
 			}
-			s.end(e.ID, how)
+			sd.s.end(e.ID, how)
 		}
 	}
 }
 
 // adopt takes the job in the queue for that of a call whose own id was lost.
-func (s *Server) adopt(life context.Context, id string, job uint32) {
-	now, err := s.book.change(id, func(e *entry) { e.Job = job })
+func (sd *side) adopt(life context.Context, id string, job uint32) {
+	now, err := sd.s.book.change(id, func(e *entry) { e.Job = job })
 	if err != nil {
-		s.o.Logger.Error("calls are not noted", "error", err)
+		sd.s.o.Logger.Error("calls are not noted", "error", err)
 	}
-	if result, over := s.ends.of(job); over && now != nil {
-		s.jobsEnded(life, []jobEnd{{now, result, time.Since(now.Began)}})
+	if result, over := sd.ends.of(job); over && now != nil {
+		sd.jobsEnded(life, []jobEnd{{now, result, time.Since(now.Began)}})
 	}
 }
 

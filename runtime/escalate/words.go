@@ -49,10 +49,11 @@ func (a Act) job() (unit.JobType, bool) {
 	return "", false
 }
 
-// Request asks for one act on one unit of the system scope.
+// Request asks for one act on one unit.
 type Request struct {
-	Act  Act
-	Unit unit.Name
+	Act   Act
+	Unit  unit.Name
+	Scope unit.Scope // "" is unit.System; unit.User is that of the node's account
 	// NoWait answers once a job is queued, in place of at its end.
 	NoWait bool
 	// Before is how the unit stands, for Known to tell: at most 64 bytes of the
@@ -102,6 +103,7 @@ type Late struct {
 	ID    string
 	Act   Act
 	Unit  unit.Name
+	Scope unit.Scope
 	For   string    // for whom it was, as WithFor said
 	Began time.Time // when the helper took it
 	Outcome
@@ -139,13 +141,14 @@ func callOf(ctx context.Context) Call {
 
 // Begun is an act on a unit that the helper took.
 type Begun struct {
-	Act    Act       `json:"act"`
-	Unit   unit.Name `json:"unit"`
-	Before string    `json:"before,omitempty"`
+	Act    Act        `json:"act"`
+	Unit   unit.Name  `json:"unit"`
+	Scope  unit.Scope `json:"scope,omitempty"` // "" is unit.System
+	Before string     `json:"before,omitempty"`
 }
 
 func compareBegun(a, b Begun) int {
-	return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Act, b.Act))
+	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Act, b.Act))
 }
 
 // since is Asked as it is told to the helper.
@@ -156,12 +159,17 @@ func (c Call) since() int64 {
 	return max(1, c.Asked.Milliseconds())
 }
 
-// id is that of an act: in a call, one of the call, the act and the unit alone.
+// id is that of an act: in a call, one of the call, the act, the unit and its scope
+// alone.
 func (c Call) id(r Request) string {
 	if c.ID == "" {
 		return rand.Text()
 	}
-	sum := sha256.Sum256([]byte(c.ID + "\n" + string(r.Act) + "\n" + string(r.Unit)))
+	text := c.ID + "\n" + string(r.Act) + "\n" + string(r.Unit)
+	if r.Scope == unit.User {
+		text += "\n" + string(r.Scope)
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -192,6 +200,9 @@ func (a asked) check() (Request, error) {
 	default:
 		return bad(fault.Refused, "it is no act that the helper does")
 	}
+	if a.Scope != "" && a.Scope != unit.System && a.Scope != unit.User {
+		return bad(fault.Invalid, "%.32q is no scope", string(a.Scope))
+	}
 	if len(a.ID) < minID || len(a.ID) > maxID || !alphanumeric(a.ID) {
 		return bad(fault.Invalid, "a call is known by %d to %d letters and digits", minID, maxID)
 	}
@@ -211,7 +222,7 @@ func (a asked) check() (Request, error) {
 	if _, is := a.Act.job(); !is && a.NoWait {
 		return bad(fault.Invalid, "there is no job to wait for")
 	}
-	return Request{Act: a.Act, Unit: name, NoWait: a.NoWait}, nil
+	return Request{Act: a.Act, Unit: name, Scope: a.Scope, NoWait: a.NoWait}, nil
 }
 
 func alphanumeric(s string) bool {
@@ -227,14 +238,17 @@ func alphanumeric(s string) bool {
 type asked struct {
 	Nonce string `json:"nonce,omitempty"`
 
-	ID     string `json:"id,omitempty"`
-	Act    Act    `json:"act,omitempty"`
-	Unit   string `json:"unit,omitempty"`
-	NoWait bool   `json:"nowait,omitempty"`
-	For    string `json:"for,omitempty"`
-	Call   string `json:"call,omitempty"` // that it is part of
-	Before string `json:"before,omitempty"`
-	Since  int64  `json:"since,omitempty"` // milliseconds since that was first asked; 0: it is new
+	ID     string     `json:"id,omitempty"`
+	Act    Act        `json:"act,omitempty"`
+	Unit   string     `json:"unit,omitempty"`
+	Scope  unit.Scope `json:"scope,omitempty"`
+	NoWait bool       `json:"nowait,omitempty"`
+	For    string     `json:"for,omitempty"`
+	Call   string     `json:"call,omitempty"` // that it is part of
+	Before string     `json:"before,omitempty"`
+	Since  int64      `json:"since,omitempty"` // milliseconds since that was first asked; 0: it is new
+
+	question // of an id
 
 	About string   `json:"about,omitempty"` // a call, with an id of the question
 	Adopt bool     `json:"adopt,omitempty"`
@@ -246,15 +260,21 @@ type answered struct {
 	Hello   int    `json:"hello,omitempty"`
 	Nonce   string `json:"nonce,omitempty"`
 	Refused string `json:"refused,omitempty"`
+	Users   bool   `json:"users,omitempty"` // user scope is served
 
-	ID    string    `json:"id,omitempty"`
-	Job   uint32    `json:"job,omitempty"`
-	Act   Act       `json:"act,omitempty"`
-	Unit  unit.Name `json:"unit,omitempty"`
-	For   string    `json:"for,omitempty"`
-	Began time.Time `json:"began,omitzero"`
-	Stood *Stood    `json:"stood,omitempty"`
-	End   *end      `json:"end,omitempty"`
+	ID    string     `json:"id,omitempty"`
+	Job   uint32     `json:"job,omitempty"`
+	Act   Act        `json:"act,omitempty"`
+	Unit  unit.Name  `json:"unit,omitempty"`
+	Scope unit.Scope `json:"scope,omitempty"`
+	For   string     `json:"for,omitempty"`
+	Began time.Time  `json:"began,omitzero"`
+	Stood *Stood     `json:"stood,omitempty"`
+	End   *end       `json:"end,omitempty"`
+
+	Piece *piece   `json:"piece,omitempty"` // of the answer to a question
+	Last  bool     `json:"last,omitempty"`  // nothing more comes
+	Fault *failure `json:"fault,omitempty"` // why there is no answer
 
 	About string  `json:"about,omitempty"`
 	Begun []Begun `json:"begun,omitempty"` // of that call

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sync/errgroup"
 
+	"stead/host/account"
 	"stead/host/fault"
 	"stead/host/systemd"
 	"stead/host/unit"
@@ -28,7 +30,9 @@ func Help(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	helper, err := escalate.New(escalate.Options{Listener: listener, Manager: manager, Calls: escalate.CallsPath, Logger: log})
+	helper, err := escalate.New(escalate.Options{
+		Listener: listener, Manager: manager, Calls: escalate.CallsPath, Logger: log, Users: usersOf(log), Login: uidOf,
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -44,6 +48,32 @@ func Help(ctx context.Context, log *slog.Logger) error {
 	notify.Stopping()
 	stop()
 	return errors.Join(ignore(err), ignore(floor.Wait()))
+}
+
+// Bounds of the connections to the manager of an account.
+const (
+	userCallTimeout   = 5 * time.Second
+	userReloadTimeout = 50 * time.Second // a call has a minute
+)
+
+// usersOf makes those connections.
+func usersOf(log *slog.Logger) func(*escalate.Guard, func(error)) (escalate.Users, error) {
+	return func(g *escalate.Guard, dialed func(error)) (escalate.Users, error) {
+		m, err := systemd.New(systemd.Options{
+			Scope: unit.User, Guard: g, Dialed: dialed, CallTimeout: userCallTimeout, ReloadTimeout: userReloadTimeout, Logger: log,
+		})
+		if err != nil {
+			return escalate.Users{}, err
+		}
+		r, err := systemd.NewReader(systemd.ReaderOptions{Guard: g, CallTimeout: userCallTimeout, Logger: log})
+		return escalate.Users{Manager: m, Reader: r}, err
+	}
+}
+
+// uidOf is the uid of a login.
+func uidOf(name string) (uint32, error) {
+	id, err := account.Logins{}.Lookup(name)
+	return uint32(id.UID), err //nolint:gosec // it was one in passwd
 }
 
 // asking is alive while the process has any use of its connection to PID 1: a

@@ -97,7 +97,7 @@ var table = []row{
 
 	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity test/odd"},
 
-	{assembly, "runtime/server", "host/fault host/journal mesh/notify mesh/replace host/spool host/systemd host/unit mesh mesh/identity mesh/subject mesh/wire modules modules/systemd " +
+	{assembly, "runtime/server", "host/account host/fault host/journal mesh/notify mesh/replace host/spool host/systemd host/unit mesh mesh/identity mesh/subject mesh/wire modules modules/systemd " +
 		"runtime/duty runtime/escalate runtime/tool seats", "mesh/seal"},
 
 	{command, "cmd/stead", "cmd/stead/cli", ""},
