@@ -69,7 +69,8 @@ type Options struct {
 	Logger  *slog.Logger
 	// Machine is what is kept; nil for the one that the process runs on.
 	Machine *Machine
-	// Point is called at every boundary between two acts of a pass; nil for none.
+	// Point is called at every boundary between two acts of a pass, with its name, that
+	// of the user scope with "user " before; nil for none.
 	Point func(name string)
 }
 
@@ -316,6 +317,15 @@ func (h *Host) account() *wire.Account {
 		return nil
 	}
 	return u.account()
+}
+
+// userPoint is Options.Point for the user scope, whose boundaries are named for it;
+// nil for none.
+func (h *Host) userPoint() func(string) {
+	if h.o.Point == nil {
+		return nil
+	}
+	return func(name string) { h.o.Point("user " + name) }
 }
 
 // givenBack tells the mesh, if there is one, of a unit of which nothing is left to

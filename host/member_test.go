@@ -23,7 +23,12 @@ import (
 	"stead/mesh/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if code, is := another(); is {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestANodeTakesWhatItsMeshDeclaresAndTellsHowItStands(t *testing.T) {
 	w := newWorld(t)

@@ -40,7 +40,7 @@ func (u *users) newResidence(t *Tenant, id account.Identity, memories []plan.Mem
 	r := &residence{id: id, tenant: t, gate: newGate(t.Keeper), log: u.h.log, news: make(chan struct{}, 1)}
 	o := reconcile.Options{
 		Scope: unit.User, Ledger: u.book, Clock: r.clock(u.h.machine.clock()), Logger: u.h.log, Gate: r.gate,
-		Memories: memories, Memory: memory, GivenBack: u.givenBack, Point: u.h.o.Point,
+		Memories: memories, Memory: memory, GivenBack: u.givenBack, Point: u.h.userPoint(),
 		Manager: idle{}, Watcher: unheard{}, Adviser: mute{},
 	}
 	if id.Name != "" {

@@ -92,6 +92,10 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		l.stall(batch, report.Unreachable, err)
 		return false
 	}
+	if err := l.lookPullers(ctx, batch); err != nil {
+		l.stall(batch, report.Unreachable, err)
+		return false
+	}
 	l.own(batch)
 	l.rivals(batch)
 	c := l.o.Clock()
@@ -244,7 +248,9 @@ func (l *Loop) forget(done []*managed) bool {
 	if len(done) == 0 {
 		return true
 	}
-	rec := plan.Record{Scope: l.o.Scope}
+	l.empty(done) // before they are forgotten: the next host goes on from there
+	mem := l.memory
+	rec := plan.Record{Scope: l.o.Scope, Manager: &mem}
 	for _, m := range done {
 		rec.Delete = append(rec.Delete, m.name)
 	}
@@ -252,6 +258,8 @@ func (l *Loop) forget(done []*managed) bool {
 		l.stall(done, report.DiskError, err)
 		return false
 	}
+	l.saved = mem
+	l.saved.Made = slices.Clone(mem.Made)
 	for _, m := range done {
 		l.o.Logger.Info("given back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		l.o.GivenBack(&report.Report{Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,

@@ -255,8 +255,33 @@ func (l *Loop) tidy(todo []work) {
 		}
 	}
 	slices.Sort(dirs)
-	removed := l.o.Disk.RemoveDirs(slices.Compact(dirs))
-	l.memory.Made = slices.DeleteFunc(l.memory.Made, func(d string) bool { return slices.Contains(removed, d) })
+	l.removeDirs(slices.Compact(dirs))
+}
+
+func (l *Loop) removeDirs(dirs []string) {
+	if len(dirs) == 0 {
+		return
+	}
+	removed := l.o.Disk.RemoveDirs(dirs)
+	l.memory.Made = slices.DeleteFunc(slices.Clone(l.memory.Made), func(d string) bool { return slices.Contains(removed, d) })
+}
+
+// empty removes folders that stead made and in which nothing of stead's is when
+// those units have gone: a host that was killed behind its last removal could not.
+func (l *Loop) empty(gone []*managed) {
+	used := make(map[string]bool)
+	for _, m := range l.units {
+		if slices.Contains(gone, m) {
+			continue
+		}
+		for p, e := range m.mem.Wrote {
+			for p != "/" && e.Kind != plan.Absent {
+				p = filepath.Dir(p)
+				used[p] = true
+			}
+		}
+	}
+	l.removeDirs(slices.DeleteFunc(slices.Clone(l.memory.Made), func(d string) bool { return used[d] }))
 }
 
 // step keeps a step for the report and the log. In the log of a pass over very
