@@ -18,7 +18,7 @@ func TestLoginsAreReadFromFiles(t *testing.T) {
 	l := Logins{w.passwd}
 	id, err := l.Lookup("opal")
 	require.NoError(t, err)
-	require.Equal(t, Identity{Name: "opal", UID: 1001, GID: 1001, Groups: []int{29}, Home: "/home/opal", Shell: "/bin/sh"}, id)
+	require.Equal(t, Identity{Name: "opal", UID: 1001, GID: 1001, Groups: []int{29}, Home: "/srv/opal", Shell: "/bin/sh"}, id)
 	_, err = l.Lookup("ruby")
 	require.Equal(t, fault.NotFound, fault.ClassOf(err))
 	name, err := l.Of(1001)
@@ -32,9 +32,9 @@ func TestLoginsAreReadFromFiles(t *testing.T) {
 }
 
 func TestMountsOfAHome(t *testing.T) {
-	mounts, automounts := mountsOf("/home/o-pal.x/")
-	require.Equal(t, []unit.Name{"home.mount", `home-o\x2dpal.x.mount`}, mounts)
-	require.Equal(t, []unit.Name{"home.automount", `home-o\x2dpal.x.automount`}, automounts)
+	mounts, automounts := mountsOf("/srv/o-pal.x/")
+	require.Equal(t, []unit.Name{"srv.mount", `srv-o\x2dpal.x.mount`}, mounts)
+	require.Equal(t, []unit.Name{"srv.automount", `srv-o\x2dpal.x.automount`}, automounts)
 	mounts, _ = mountsOf("/")
 	require.Empty(t, mounts)
 	require.Equal(t, `\x2ehidden-.x`, escapePath("/.hidden/.x"))
@@ -42,11 +42,11 @@ func TestMountsOfAHome(t *testing.T) {
 
 func TestAHomeThatIsMountedWhenSomebodyComesIsThere(t *testing.T) {
 	seen := map[unit.Name]unit.Status{
-		"home.mount":     {Load: unit.Loaded, Active: unit.Inactive},
-		"home.automount": {Load: unit.Loaded, Active: unit.Active},
+		"srv.mount":     {Load: unit.Loaded, Active: unit.Inactive},
+		"srv.automount": {Load: unit.Loaded, Active: unit.Active},
 	}
-	mounts, automounts := mountsOf("/home/opal")
+	mounts, automounts := mountsOf("/srv/opal")
 	require.Empty(t, unmounted(seen, mounts, automounts))
-	seen["home.automount"] = unit.Status{}
-	require.Equal(t, unit.Name("home.mount"), unmounted(seen, mounts, automounts))
+	seen["srv.automount"] = unit.Status{}
+	require.Equal(t, unit.Name("srv.mount"), unmounted(seen, mounts, automounts))
 }

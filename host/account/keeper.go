@@ -69,7 +69,7 @@ type Options struct {
 	// Tick is between two looks while there is an obstacle; default 5 s.
 	Tick time.Duration
 	// Tell is told what an operator should know, once each; it must return at once.
-	// Nil for nobody.
+	// Nil writes it into the log.
 	Tell func(text string)
 }
 
@@ -128,7 +128,7 @@ func New(o Options) (*Keeper, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Tell == nil {
-		o.Tell = func(string) {}
+		o.Tell = func(text string) { o.Logger.Info("account", "text", text) }
 	}
 	bad := func(format string, args ...any) (*Keeper, error) {
 		return nil, fault.New(fault.Invalid, "keep account", o.Name, fmt.Errorf(format, args...))

@@ -25,7 +25,7 @@ func TestF011LingeringIsTurnedOnAndTheManagerWaitedFor(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []bool{true}, w.turned)
 		require.Equal(t, report.ManagerStarting, k.Obstacle().Reason, "it is not up yet")
-		require.Equal(t, &plan.Account{Name: "opal", UID: 1001, Home: "/home/opal", LingerOurs: true}, w.record)
+		require.Equal(t, &plan.Account{Name: "opal", UID: 1001, Home: "/srv/opal", LingerOurs: true}, w.record)
 		w.ready()
 		require.Zero(t, w.starts, "logind started it")
 		require.Len(t, w.told, 1)
@@ -74,8 +74,8 @@ func TestAManagerThatFailsIsStartedAgainWithGrowingDelay(t *testing.T) {
 }
 
 func TestLingeringIsUndoneWhereNothingIsLostByIt(t *testing.T) {
-	mine := unit.Status{Asked: "backup.service", Fragment: "/home/opal/.config/systemd/user/backup.service"}
-	timer := unit.Status{Asked: "backup.timer", Fragment: "/home/opal/.config/systemd/user/backup.timer"}
+	mine := unit.Status{Asked: "backup.service", Fragment: "/srv/opal/.config/systemd/user/backup.service"}
+	timer := unit.Status{Asked: "backup.timer", Fragment: "/srv/opal/.config/systemd/user/backup.timer"}
 	vendor := unit.Status{Asked: "gpg-agent.socket", Fragment: "/usr/lib/systemd/user/gpg-agent.socket"}
 	for name, c := range map[string]struct {
 		before func(w *world)
@@ -155,7 +155,7 @@ func TestAHostThatDiedGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.linger = true
-		w.record = &plan.Account{Name: "opal", UID: 1001, Home: "/home/opal", LingerOurs: true}
+		w.record = &plan.Account{Name: "opal", UID: 1001, Home: "/srv/opal", LingerOurs: true}
 		w.keep(Options{Name: "opal", Known: w.record})
 		w.change(w.come)
 		soon()
@@ -183,11 +183,11 @@ func TestAFormerAccountIsServedUntilNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.linger = true
-		w.record = &plan.Account{Name: "opal", UID: 1001, Home: "/home/opal", LingerOurs: true}
+		w.record = &plan.Account{Name: "opal", UID: 1001, Home: "/srv/opal", LingerOurs: true}
 		k := w.keep(Options{Name: "opal", Known: w.record, Former: true, Linger: On})
 		k.Wanted(true)
 		w.ready()
-		require.Equal(t, "/home/opal", k.State().Identity.Home)
+		require.Equal(t, "/srv/opal", k.State().Identity.Home)
 		k.Wanted(false)
 		soon()
 		require.Nil(t, w.record)
@@ -198,14 +198,14 @@ func TestAFormerAccountIsServedUntilNothingIsLeft(t *testing.T) {
 
 func TestAFormerAccountThatIsGoneIsLeft(t *testing.T) {
 	for name, lines := range map[string]string{
-		"no such login":        "ruby:x:1002:1002::/home/ruby:/bin/sh",
-		"its uid is another's": "ruby:x:1001:1001::/home/ruby:/bin/sh",
+		"no such login":        "ruby:x:1002:1002::/srv/ruby:/bin/sh",
+		"its uid is another's": "ruby:x:1001:1001::/srv/ruby:/bin/sh",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.logins(lines)
-				known := &plan.Account{Name: "opal", UID: 1001, Home: "/home/opal", LingerOurs: true}
+				known := &plan.Account{Name: "opal", UID: 1001, Home: "/srv/opal", LingerOurs: true}
 				k := w.keep(Options{Name: "opal", Known: known, Former: true})
 				k.Wanted(true)
 				soon()
@@ -221,7 +221,7 @@ func TestAFormerAccountThatIsGoneIsLeft(t *testing.T) {
 func TestTheNewAccountWaitsForTheOldOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		k := w.keep(Options{Name: "opal", Known: &plan.Account{Name: "ruby", UID: 1002, Home: "/home/ruby"}})
+		k := w.keep(Options{Name: "opal", Known: &plan.Account{Name: "ruby", UID: 1002, Home: "/srv/ruby"}})
 		k.Wanted(true)
 		w.barred(report.AccountChanged)
 		k.Freed()
@@ -235,10 +235,10 @@ func TestALoginWithANewUIDIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.linger = true
-		w.logins("opal:x:1002:1002::/home/opal:/bin/sh", "ruby:x:1001:1001::/home/ruby:/bin/sh")
-		w.homes["/home/opal"] = home{folder: true, owner: 1002}
+		w.logins("opal:x:1002:1002::/srv/opal:/bin/sh", "ruby:x:1001:1001::/srv/ruby:/bin/sh")
+		w.homes["/srv/opal"] = home{folder: true, owner: 1002}
 		w.units["user@1002.service"] = unit.Status{Load: unit.Loaded, Active: unit.Active, MainPID: 9, Invocation: "x"}
-		k := w.keep(Options{Name: "opal", Known: &plan.Account{Name: "opal", UID: 1001, Home: "/home/opal"}})
+		k := w.keep(Options{Name: "opal", Known: &plan.Account{Name: "opal", UID: 1001, Home: "/srv/opal"}})
 		k.Wanted(true)
 		soon()
 		require.Equal(t, uint32(1002), w.record.UID)

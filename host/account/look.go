@@ -203,7 +203,7 @@ func (k *Keeper) report(o *report.Obstacle) {
 		k.o.Logger.Info("account is ready", "account", k.o.Name)
 		return
 	}
-	k.o.Logger.Info("account is not ready", "account", k.o.Name, "reason", o.Reason, "text", o.Text)
+	k.o.Logger.Debug("account is not ready", "account", k.o.Name, "reason", o.Reason, "text", o.Text)
 }
 
 func same(a, b *report.Obstacle) bool { return a == b || a != nil && b != nil && *a == *b }

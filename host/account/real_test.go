@@ -130,7 +130,7 @@ func background(t *testing.T, f func(context.Context) error) {
 
 func newNode(t *testing.T) *node {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	n := &node{t: t, home: "/home/opal"}
+	n := &node{t: t}
 	var err error
 	n.system, err = systemd.New(systemd.Options{Logger: log})
 	require.NoError(t, err)
@@ -344,7 +344,7 @@ func TestEachReasonOnARealMachine(t *testing.T) {
 	run(t, "useradd", "--create-home", "opal")
 	id, err := Logins{}.Lookup("opal")
 	require.NoError(t, err)
-	n.uid = id.UID
+	n.uid, n.home = id.UID, id.Home
 	n.ready()
 	require.True(t, n.ledger.record.LingerOurs, "F004: lingering was turned on, and F011: the manager waited for")
 	run(t, "runuser", "-u", "opal", "--", "mkdir", "-p", filepath.Join(n.home, ".config/systemd/user"))

@@ -30,11 +30,11 @@ type standing struct {
 	options Options
 }
 
-const opalLine = "opal:x:1001:1001::/home/opal:/bin/sh"
+const opalLine = "opal:x:1001:1001::/srv/opal:/bin/sh"
 
 var healing = map[string]reason{
 	"account unknown": {report.AccountUnknown, report.Refused, `node "ws1" has no login "opal"`,
-		func(w *world) { w.logins("ruby:x:1002:1002::/home/ruby:/bin/sh") },
+		func(w *world) { w.logins("ruby:x:1002:1002::/srv/ruby:/bin/sh") },
 		func(w *world) { w.logins(opalLine) }},
 	"passwd cannot be read": {report.AccountUnknown, report.Waiting, "no such file",
 		func(w *world) { require.NoError(w.t, os.Remove(w.passwd+"/passwd")); hand(w.files) },
@@ -45,18 +45,18 @@ var healing = map[string]reason{
 	"account without a home": {report.AccountHomeless, report.Refused, "no home folder",
 		func(w *world) { w.logins("opal:x:1001:1001:::/bin/sh") },
 		func(w *world) { w.logins(opalLine) }},
-	"account whose home is nowhere": {report.AccountHomeless, report.Refused, "there is no folder /home/opal",
-		func(w *world) { w.change(func() { delete(w.homes, "/home/opal") }) },
-		func(w *world) { w.change(func() { w.homes["/home/opal"] = home{folder: true, owner: 1001} }) }},
+	"account whose home is nowhere": {report.AccountHomeless, report.Refused, "there is no folder /srv/opal",
+		func(w *world) { w.change(func() { delete(w.homes, "/srv/opal") }) },
+		func(w *world) { w.change(func() { w.homes["/srv/opal"] = home{folder: true, owner: 1001} }) }},
 	"account whose home is a file": {report.AccountHomeless, report.Refused, "no folder",
-		func(w *world) { w.change(func() { w.homes["/home/opal"] = home{owner: 1001} }) },
-		func(w *world) { w.change(func() { w.homes["/home/opal"] = home{folder: true, owner: 1001} }) }},
-	"F035 home not mounted": {report.HomeUnmounted, report.Waiting, "home.mount",
-		func(w *world) { w.change(func() { w.mount("home.mount", unit.Inactive) }) },
-		func(w *world) { w.change(func() { w.mount("home.mount", unit.Active) }) }},
+		func(w *world) { w.change(func() { w.homes["/srv/opal"] = home{owner: 1001} }) },
+		func(w *world) { w.change(func() { w.homes["/srv/opal"] = home{folder: true, owner: 1001} }) }},
+	"F035 home not mounted": {report.HomeUnmounted, report.Waiting, "srv.mount",
+		func(w *world) { w.change(func() { w.mount("srv.mount", unit.Inactive) }) },
+		func(w *world) { w.change(func() { w.mount("srv.mount", unit.Active) }) }},
 	"F035 home is another's, as the folder below a mount": {report.HomeUnmounted, report.Waiting, "belongs to uid 0",
-		func(w *world) { w.change(func() { w.homes["/home/opal"] = home{folder: true} }) },
-		func(w *world) { w.change(func() { w.homes["/home/opal"] = home{folder: true, owner: 1001} }) }},
+		func(w *world) { w.change(func() { w.homes["/srv/opal"] = home{folder: true} }) },
+		func(w *world) { w.change(func() { w.homes["/srv/opal"] = home{folder: true, owner: 1001} }) }},
 	"home does not answer": {report.HomeUnmounted, report.Waiting, "does not answer",
 		func(w *world) { w.change(func() { w.hanging = make(chan struct{}) }) },
 		func(w *world) { w.change(func() { close(w.hanging); w.hanging = nil }) }},
@@ -101,20 +101,20 @@ var healing = map[string]reason{
 		func(w *world) { w.k.SetLinger(Off); w.change(func() { w.linger, w.session = false, 0; w.ends() }) },
 		func(w *world) { w.change(func() { w.session = 1; w.come() }) }},
 	"uid reused": {report.UIDReused, report.Refused, `is that of "ruby" now`,
-		func(w *world) { w.logins("ruby:x:1001:1001::/home/ruby:/bin/sh") },
+		func(w *world) { w.logins("ruby:x:1001:1001::/srv/ruby:/bin/sh") },
 		func(w *world) { w.logins(opalLine) }},
 	"ledger is full": {report.DiskError, report.Waiting, "full",
 		func(w *world) {
-			w.change(func() { w.full = errors.New("full"); w.homes["/srv/opal"] = home{folder: true, owner: 1002} })
-			w.logins("opal:x:1002:1002::/home/opal:/bin/sh")
-			w.change(func() { w.homes["/home/opal"] = home{folder: true, owner: 1002} })
+			w.change(func() { w.full = errors.New("full"); w.homes["/srv/other"] = home{folder: true, owner: 1002} })
+			w.logins("opal:x:1002:1002::/srv/opal:/bin/sh")
+			w.change(func() { w.homes["/srv/opal"] = home{folder: true, owner: 1002} })
 		},
 		func(w *world) {
-			w.change(func() { w.full = nil; w.homes["/home/opal"] = home{folder: true, owner: 1001} })
+			w.change(func() { w.full = nil; w.homes["/srv/opal"] = home{folder: true, owner: 1001} })
 			w.logins(opalLine)
 		}},
-	"account has another home": {report.AccountChanged, report.Waiting, "/home/opal",
-		func(w *world) { w.logins("opal:x:1001:1001::/srv/opal:/bin/sh") },
+	"account has another home": {report.AccountChanged, report.Waiting, "/srv/opal",
+		func(w *world) { w.logins("opal:x:1001:1001::/srv/other:/bin/sh") },
 		func(w *world) { w.logins(opalLine) }},
 }
 
@@ -149,8 +149,8 @@ func TestReasonsOfASetting(t *testing.T) {
 			Options{Node: "ws1"}},
 		"root": {reason{is: report.AccountRoot, outcome: report.Refused, says: `the operator account of node "ws1" is root`},
 			Options{Node: "ws1", Name: "root"}},
-		"account changed": {reason{is: report.AccountChanged, outcome: report.Waiting, says: `account "ruby" (uid 1002, /home/ruby) is given back first`},
-			Options{Name: "opal", Known: &plan.Account{Name: "ruby", UID: 1002, Home: "/home/ruby"}}},
+		"account changed": {reason{is: report.AccountChanged, outcome: report.Waiting, says: `account "ruby" (uid 1002, /srv/ruby) is given back first`},
+			Options{Name: "opal", Known: &plan.Account{Name: "ruby", UID: 1002, Home: "/srv/ruby"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

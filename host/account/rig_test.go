@@ -55,8 +55,8 @@ const opals = unit.Name("user@1001.service")
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, passwd: t.TempDir(), files: make(chan struct{}, 1),
-		units: map[unit.Name]unit.Status{}, homes: map[string]home{"/home/opal": {folder: true, owner: 1001}}}
-	w.logins("opal:x:1001:1001::/home/opal:/bin/sh")
+		units: map[unit.Name]unit.Status{}, homes: map[string]home{"/srv/opal": {folder: true, owner: 1001}}}
+	w.logins("opal:x:1001:1001::/srv/opal:/bin/sh")
 	require.NoError(t, os.WriteFile(filepath.Join(w.passwd, "group"), []byte("root:x:0:\nopal:x:1001:\naudio:x:29:ruby,opal\nopals:x:30:opals\n"), 0o644))
 	w.units[opals] = unit.Status{Asked: opals, Load: unit.Loaded, Active: unit.Inactive}
 	return w

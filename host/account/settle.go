@@ -192,9 +192,5 @@ func vendors(file string) bool {
 	return false
 }
 
-// tell says what was done, in the log and to the operator.
-func (k *Keeper) tell(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	k.o.Logger.Info("lingering changed", "account", k.o.Name, "text", text)
-	k.o.Tell(text)
-}
+// tell says to the operator what was done.
+func (k *Keeper) tell(format string, args ...any) { k.o.Tell(fmt.Sprintf(format, args...)) }

@@ -3,7 +3,11 @@ package verify
 import (
 	"net"
 	"os"
+	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,4 +57,35 @@ func TestAUnitThatIsNotTakenInSilencesNoOther(t *testing.T) {
 	require.Contains(t, out["bad.service"][0], "Nonsense")
 	require.Contains(t, out["worse.service"][0], "Nonsense")
 	require.Empty(t, out["good.service"])
+}
+
+// The verifier of an account's units is the account: what that cannot read it says
+// nothing of.
+func TestAnAccountsUnitsAreVerifiedAsTheAccount(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	require.NoError(t, exec.Command("useradd", "--create-home", "opal").Run())
+	require.NoError(t, exec.Command("loginctl", "enable-linger", "opal").Run()) // the verifier wants the runtime folder
+	who, err := user.Lookup("opal")
+	require.NoError(t, err)
+	uid, err := strconv.Atoi(who.Uid)
+	require.NoError(t, err)
+	gid, err := strconv.Atoi(who.Gid)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat("/run/user/" + who.Uid + "/systemd/private")
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	dir := filepath.Join(who.HomeDir, ".config/systemd/user")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	files := map[unit.Name]string{}
+	for n, mode := range map[unit.Name]os.FileMode{"bad.service": 0o644, "secret.service": 0o600} {
+		files[n] = filepath.Join(dir, string(n))
+		require.NoError(t, os.WriteFile(files[n], []byte("[Service]\nExecStart=/bin/true\nNonsense=1\n"), mode))
+	}
+	out := RunAs(t.Context(), files, Account{Name: "opal", UID: uid, GID: gid, Home: who.HomeDir})
+	require.Contains(t, strings.Join(out["bad.service"], "\n"), "Nonsense")
+	require.NotContains(t, strings.Join(out["secret.service"], "\n"), "Nonsense")
+	require.Contains(t, strings.Join(Run(t.Context(), files)["secret.service"], "\n"), "Nonsense", "root reads it")
 }

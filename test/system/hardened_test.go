@@ -60,7 +60,22 @@ func needs() []need {
 			return m.read(file) == sleeper(1) && strings.TrimSpace(m.Run(m.t, "stat", "-c", "%u %a", file)) == "1 600"
 		})
 	}
+	// F025: from inside the host's own unit, a unit of an account that nobody is logged
+	// in to.
+	own := func(m *machine) bool {
+		opal := &login{machine: m, name: "opal"}
+		if out, err := m.Exec(m.t.Context(), "id", "opal"); err == nil && out.Code != 0 {
+			m.login("opal")
+		}
+		opal.as("rm", "-rf", opal.unit())
+		m.account("opal")
+		m.Run(m.t, "systemctl", "restart", service)
+		m.declare(map[string]string{"own": own("own", daemon(1))})
+		return m.within(15*time.Second, func() bool { return m.read(opal.unit("own.service")) == daemon(1) })
+	}
 	return []need{
+		{"CAP_SETUID", own},
+		{"CAP_SETGID", own},
 		{"CAP_CHOWN", back},
 		{"CAP_FOWNER", back},
 		{"CAP_DAC_OVERRIDE", func(m *machine) bool { // a declaration that only its owner may read
@@ -80,8 +95,8 @@ func needs() []need {
 	}
 }
 
-// TestEachCapabilityIsNeeded takes each away in turn, but for those that user
-// scope is to use: what it is for does not succeed then, and does with all.
+// TestEachCapabilityIsNeeded takes each away in turn, but for the one to kill a child
+// that is an account: what it is for does not succeed then, and does with all.
 func TestEachCapabilityIsNeeded(t *testing.T) {
 	for _, n := range needs() {
 		t.Run(n.capability, func(t *testing.T) {
