@@ -76,8 +76,11 @@ func (d *Delegate) files(q plan.Query) map[string]plan.Want {
 
 // odd returns a text of k that cannot be shown to people; "" for none.
 func odd(k plan.Disk) string {
-	texts := []string{k.Fragment, k.Mask}
-	texts = append(append(append(texts, k.DropIns...), k.OwnLinks...), k.Vendor...)
+	texts := []string{k.Fragment, k.Mask, k.Place}
+	texts = append(append(append(append(texts, k.DropIns...), k.OwnLinks...), k.Vendor...), k.Masks...)
+	for p, c := range k.Triggers {
+		texts = append(texts, p, c.Digest, c.Real, c.Trouble)
+	}
 	for p := range k.At {
 		texts = append(texts, p)
 	}

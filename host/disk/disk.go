@@ -37,6 +37,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"stead/host/fault"
 	"stead/host/install"
 	"stead/host/shape"
@@ -102,9 +104,17 @@ func New(o Options) (*Disk, error) {
 	if err != nil {
 		return nil, fault.New(fault.Failed, "open", o.Root, err)
 	}
+	var mine *owner
+	if o.UID != 0 {
+		groups, err := unix.Getgroups()
+		if err != nil {
+			return nil, fault.New(fault.Failed, "read groups", "", err)
+		}
+		mine = &owner{o.UID, o.GID, groups}
+	}
 	return &Disk{
 		o: o, tree: t,
-		reader:   reader{texts: newCache[[32]byte, unit.File](4096)},
+		reader:   reader{texts: newCache[[32]byte, unit.File](4096), owner: mine},
 		declared: newCache[*shape.Service, *declared](2048),
 		defs:     newCache[string, def](2048),
 		results:  newCache[string, install.Result](2048),

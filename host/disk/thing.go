@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -90,6 +91,7 @@ func modeBits(m fs.FileMode) uint32 {
 // reader reads files. Its buffer serves one file after another.
 type reader struct {
 	texts *cache[[sha256.Size]byte, unit.File]
+	owner *owner // whom files count as belonging to; nil for whom they belong to
 	buf   []byte
 	last  []byte // the bytes of the last file, in buf
 }
@@ -147,12 +149,12 @@ func (r *reader) file(t *thing, fd int) {
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		t.err = err
 		if st.Mode&unix.S_IFMT == unix.S_IFREG {
-			t.entry = fileEntry(&st, "")
+			t.entry = r.owner.of(fileEntry(&st, ""))
 		}
 		return
 	}
 	sum := sha256.Sum256(data)
-	t.entry = fileEntry(&st, hex.EncodeToString(sum[:]))
+	t.entry = r.owner.of(fileEntry(&st, hex.EncodeToString(sum[:])))
 	t.null = len(data) == 0
 	t.text = r.texts.get(sum, func() unit.File { return parse(data) })
 }
@@ -163,6 +165,24 @@ func parse(data []byte) unit.File {
 		return unit.File{Broken: fmt.Sprintf("it has %d bytes, and more than %d are not read as a unit file", len(data), maxText)}
 	}
 	return unit.ParseFile(data)
+}
+
+// owner is an account that is not root: it can give files to nobody else, so of
+// those that are another's it only knows that it may replace them.
+type owner struct {
+	uid, gid int
+	groups   []int
+}
+
+func (o *owner) of(e plan.Entry) plan.Entry {
+	if o == nil {
+		return e
+	}
+	e.UID = o.uid
+	if e.GID != o.gid && !slices.Contains(o.groups, e.GID) {
+		e.GID = o.gid
+	}
+	return e
 }
 
 func fileEntry(st *unix.Stat_t, digest string) plan.Entry {

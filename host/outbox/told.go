@@ -23,6 +23,7 @@ const (
 var done = map[string]string{
 	"write": "written", "link": "written", "remove": "removed", "unlink": "removed",
 	"start": "started", "stop": "stopped", "restart": "restarted", "reload": "reload",
+	"reload-unit": "reloaded", "reload-or-restart": "refreshed",
 }
 
 // told is what was last told of one unit, as the spool keeps it.

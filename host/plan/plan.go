@@ -91,10 +91,11 @@ type Input struct {
 	Memory     Memory
 	Track      Track
 	Clock      Clock
-	Owner      Owner         // who has the unit, when it is another declaration
-	Rival      string        // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
-	Reloaded   time.Duration // when the unit last reloaded with success, CLOCK_MONOTONIC, where that is Unsure; 0 when it is not known
-	Owes       string        // why the manager owes the unit a reload from an earlier act; "" when it does not
+	Owner      Owner                     // who has the unit, when it is another declaration
+	Rival      string                    // a unit that runs as declared, and that a start of this one would stop (Conflicts=); "" when there is none
+	Pullers    map[unit.Name]unit.Status // how those stand that shall pull the unit in, as far as it is known
+	Reloaded   time.Duration             // when the unit last reloaded with success, CLOCK_MONOTONIC, where that is Unsure; 0 when it is not known
+	Owes       string                    // why the manager owes the unit a reload from an earlier act; "" when it does not
 }
 
 // Owner is another declaration, and the unit in which two meet.
@@ -349,6 +350,7 @@ func (d *Decision) links(in Input) {
 		}
 		return
 	}
+	d.pulled(in)
 	why := ""
 	switch {
 	case text.Kind != Plain:

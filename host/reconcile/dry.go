@@ -87,7 +87,7 @@ func (l *Loop) late(err error) error {
 func (l *Loop) shadow() *Loop {
 	s := New(Options{Scope: l.o.Scope, ConfigDir: l.o.ConfigDir, Watcher: deaf{}, Clock: l.o.Clock, Logger: slog.New(slog.DiscardHandler)})
 	s.memory, s.saved, s.begun, s.reloads, s.aside = l.memory, l.saved, l.begun, l.reloads, maps.Clone(l.aside)
-	s.obstacle, s.boot = l.obstacle, l.boot
+	s.obstacle, s.boot, s.pullers, s.pulledAt = l.obstacle, l.boot, l.pullers, l.pulledAt
 	s.memory.Made, s.saved.Made = slices.Clone(l.memory.Made), slices.Clone(l.saved.Made)
 	twin := make(map[*managed]*managed, len(l.units))
 	for name, m := range l.units {

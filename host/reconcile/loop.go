@@ -157,6 +157,8 @@ type Loop struct {
 	watched  bool // the set of watched folders must be made anew
 	side     side
 	cited    citations
+	pullers  map[unit.Name]unit.Status   // units that others are enabled for, as they were at the last look
+	pulledAt time.Time                   // of that look
 	aside    map[string]aside            // by name
 	heard    func(*managed, report.Step) // is told of every step; nil for nobody
 	declare  chan Set

@@ -21,14 +21,16 @@ type managed struct {
 	rival unit.Name  // runs as declared, and would be stopped by a start of this one
 	owner plan.Owner // zero when it is this declaration
 
-	status  unit.Status
-	disk    plan.Disk
-	citing  map[string]plan.Cited // triggers that are watched
-	plan    plan.Decision
-	decided *Declared     // for which plan was made
-	reload  time.Duration // when the unit last reloaded, where that had to be asked for
-	same    bool          // the last look found what the one before found, and it was calm
-	trials  []error       // what the disk or the manager answered to the last acts
+	status   unit.Status
+	disk     plan.Disk
+	citing   map[string]plan.Cited // triggers that are watched
+	plan     plan.Decision
+	decided  *Declared                 // for which plan was made
+	pulledBy []unit.Name               // units that it is enabled for
+	pullers  map[unit.Name]unit.Status // of all units; shared
+	reload   time.Duration             // when the unit last reloaded, where that had to be asked for
+	same     bool                      // the last look found what the one before found, and it was calm
+	trials   []error                   // what the disk or the manager answered to the last acts
 
 	dirty   bool
 	barred  bool      // an obstacle is what was last reported of it
@@ -49,7 +51,7 @@ type managed struct {
 
 func (m *managed) input(c plan.Clock) plan.Input {
 	in := plan.Input{Status: m.status, Disk: m.disk, Memory: m.mem, Track: m.track, Clock: c, Owner: m.owner, Rival: string(m.rival),
-		Owes: m.owes, Reloaded: m.reload}
+		Owes: m.owes, Reloaded: m.reload, Pullers: m.pullers}
 	if m.decl != nil {
 		in.Service, in.Generation = m.decl.Service, m.decl.Generation
 	}

@@ -80,7 +80,7 @@ const (
 	OwnedBy     Reason = "conflict"    // another declaration has the unit, or runs one that this one would stop
 	ManualOnly  Reason = "manual"      // RefuseManualStart= or RefuseManualStop=
 	Template    Reason = "template"    // a bare template has no activity
-	IsAlias     Reason = "alias"       // content declared under an alias of another unit
+	IsAlias     Reason = "alias"       // content or a mask declared under an alias of another unit
 	Unsupported Reason = "unsupported" // this version of stead cannot read the declaration
 )
 
@@ -131,7 +131,7 @@ type State struct {
 // Step is one action that was taken.
 type Step struct {
 	At     time.Time     `json:"at"`
-	Action string        `json:"action"` // write, remove, link, unlink, reload, start, stop, restart, reset-failed
+	Action string        `json:"action"` // write, remove, link, unlink, reload, start, stop, restart, reload-unit, reload-or-restart, reset-failed
 	Object string        `json:"object"` // the path or unit
 	Reason string        `json:"reason"`
 	Error  string        `json:"error,omitempty"` // why it did not succeed

@@ -101,7 +101,7 @@ type Event struct {
 	Node   string `json:"node,omitempty"`
 	Who    string `json:"who,omitempty"` // the person whose doing it was: "operator alice"
 	// Kind is what happened: apply, withdraw, node, seat, module, started, stopped, restarted,
-	// written, removed, reload, outcome, sync, lost,
+	// reloaded, refreshed, written, removed, reload, outcome, sync, lost,
 	// double.
 	Kind        string `json:"kind"`
 	Declaration string `json:"declaration,omitempty"`
