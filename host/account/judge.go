@@ -33,7 +33,6 @@ type facts struct {
 	owner   string    // the login that has known's uid now, "" for none
 	home    home
 
-	asked     bool // PID 1 was
 	askErr    error
 	service   unit.Status // user@UID.service
 	unmounted unit.Name   // the mount unit that the home waits for, "" for none
