@@ -39,18 +39,16 @@ func (m *Module) Restart(ctx context.Context, a seats.ActArguments) (seats.ActRe
 // of what a pattern means, each unit has its own, unless all fail alike.
 func (m *Module) act(ctx context.Context, act escalate.Act, a seats.ActArguments) (seats.ActReply, error) {
 	reply := seats.ActReply{Units: []seats.Acted{}}
-	if err := actsIn(string(act), a.Unit, a.Scope); err != nil {
-		return reply, err
-	}
+	v := m.in(a.Scope)
 	wait, err := waitOf(string(act), a)
 	if err != nil {
 		return reply, err
 	}
-	jobs, err := m.jobs(ctx, act, a, order{wait: wait, noWait: a.Wait != nil && !*a.Wait})
+	jobs, err := v.jobs(ctx, act, a, order{wait: wait, noWait: a.Wait != nil && !*a.Wait})
 	if err != nil {
 		return reply, err
 	}
-	m.after(ctx, act, jobs)
+	v.after(ctx, act, jobs)
 	if err := failed(jobs, isGlob(a.Unit)); err != nil {
 		return reply, err
 	}
@@ -61,20 +59,20 @@ func (m *Module) act(ctx context.Context, act escalate.Act, a seats.ActArguments
 }
 
 // jobs acts on the units that a means.
-func (m *Module) jobs(ctx context.Context, act escalate.Act, a seats.ActArguments, o order) ([]job, error) {
+func (v view) jobs(ctx context.Context, act escalate.Act, a seats.ActArguments, o order) ([]job, error) {
 	if !isGlob(a.Unit) {
-		j, err := m.alone(ctx, act, a.Unit, o)
+		j, err := v.alone(ctx, act, a.Unit, o)
 		return []job{j}, err
 	}
 	var err error
-	if o.of, err = m.begun(ctx, act); err != nil {
+	if o.of, err = v.begun(ctx, act); err != nil {
 		return nil, err
 	}
-	targets, err := m.targets(ctx, act, a, o.of)
+	targets, err := v.targets(ctx, act, a, o.of)
 	if err != nil {
 		return nil, err
 	}
-	return m.run(ctx, act, targets, o), nil
+	return v.run(ctx, act, targets, o), nil
 }
 
 // order is how jobs are waited for.
@@ -108,24 +106,24 @@ type job struct {
 // alone acts on one unit that is named. What it is called and how it stands the
 // helper says with the act, which it judges by all of the unit's names: to ask
 // systemd besides would take a quarter of the time that a restart does.
-func (m *Module) alone(ctx context.Context, act escalate.Act, name string, o order) (job, error) {
+func (v view) alone(ctx context.Context, act escalate.Act, name string, o order) (job, error) {
 	n, err := named(string(act), name)
 	if err != nil {
 		return job{}, err
 	}
-	if why := forbidden(act, n); why != "" {
+	if why := v.forbidden(act, n); why != "" {
 		return job{}, about(fault.Refused, string(act), n, "it is protected: %s", why)
 	}
-	j := job{target: unit.Details{ID: n, Names: []unit.Name{n}}, acted: seats.Acted{Scope: string(unit.System)}}
-	m.do(ctx, act, &j, o)
+	j := job{target: unit.Details{ID: n, Names: []unit.Name{n}}, acted: seats.Acted{Scope: string(v.scope)}}
+	v.do(ctx, act, &j, o)
 	switch {
 	case fault.Is(j.err, fault.NotFound):
-		return j, m.unknown(ctx, string(act), string(n))
+		return j, v.unknown(ctx, string(act), string(n))
 	case j.stood != nil:
-		j.target = m.calledAs(ctx, n, *j.stood)
+		j.target = v.calledAs(ctx, n, *j.stood)
 		j.acted.Before = seats.State{Active: string(j.stood.Active), Sub: j.stood.Sub}
 	}
-	j.acted.Unit, j.acted.DeclaredBy = string(j.target.ID), m.owners(unit.System).of(namesOf(j.target)...)
+	j.acted.Unit, j.acted.DeclaredBy = string(j.target.ID), v.m.owners(v.scope).of(namesOf(j.target)...)
 	if j.err == nil {
 		j.acted.Note = joined(undone(act, j.acted.DeclaredBy), j.acted.Note)
 	}
@@ -133,37 +131,37 @@ func (m *Module) alone(ctx context.Context, act escalate.Act, name string, o ord
 }
 
 // calledAs is a unit with its names, as the helper told them.
-func (m *Module) calledAs(ctx context.Context, n unit.Name, s escalate.Stood) unit.Details {
+func (v view) calledAs(ctx context.Context, n unit.Name, s escalate.Stood) unit.Details {
 	d := unit.Details{ID: s.ID, Names: append(s.Names, n), TriggeredBy: s.TriggeredBy}
 	if !s.Cut {
 		return d
 	}
-	if all, err := m.o.Reader.Details(ctx, n); err == nil {
+	if all, err := v.Details(ctx, n); err == nil {
 		return all
 	}
 	return d
 }
 
 // run acts on all targets, and waits for the end of their jobs as o says.
-func (m *Module) run(ctx context.Context, act escalate.Act, targets []unit.Details, o order) []job {
-	own := m.owners(unit.System)
+func (v view) run(ctx context.Context, act escalate.Act, targets []unit.Details, o order) []job {
+	own := v.m.owners(v.scope)
 	jobs := make([]job, len(targets))
 	each(len(targets), func(i int) {
 		d := targets[i]
 		jobs[i] = job{target: d, acted: seats.Acted{
-			Unit: string(d.ID), Scope: string(unit.System), Before: seats.State{Active: string(d.Active), Sub: d.Sub},
+			Unit: string(d.ID), Scope: string(v.scope), Before: seats.State{Active: string(d.Active), Sub: d.Sub},
 			DeclaredBy: own.of(namesOf(d)...),
 		}}
 		if stood, again := o.of[d.ID]; again {
 			jobs[i].acted.Before = stood
 		}
-		m.do(ctx, act, &jobs[i], o)
+		v.do(ctx, act, &jobs[i], o)
 	})
 	return jobs
 }
 
 // do acts on one unit.
-func (m *Module) do(ctx context.Context, act escalate.Act, j *job, o order) {
+func (v view) do(ctx context.Context, act escalate.Act, j *job, o order) {
 	until := time.Now().Add(o.wait)
 	if end, ok := ctx.Deadline(); ok && end.Add(-lookAhead).Before(until) {
 		until = end.Add(-lookAhead)
@@ -171,7 +169,7 @@ func (m *Module) do(ctx context.Context, act escalate.Act, j *job, o order) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	began := time.Now()
-	out, err := m.o.Acts.Do(ctx, escalate.Request{Act: act, Unit: j.target.ID, NoWait: o.noWait, Before: before(j.acted.Before)})
+	out, err := v.m.o.Acts.Do(ctx, escalate.Request{Act: act, Unit: j.target.ID, Scope: v.asked(), NoWait: o.noWait, Before: before(j.acted.Before)})
 	j.id, j.err, j.stood = out.Job, err, out.Before
 	j.acted.After = seats.State{Active: string(out.After.Active), Sub: out.After.Sub}
 	if out.Took == 0 {
@@ -190,7 +188,7 @@ func (m *Module) do(ctx context.Context, act escalate.Act, j *job, o order) {
 
 // after looks at what became of the units of which the helper did not say it, and at
 // what may start again those that were stopped, all in one call, and tells it.
-func (m *Module) after(ctx context.Context, act escalate.Act, jobs []job) {
+func (v view) after(ctx context.Context, act escalate.Act, jobs []job) {
 	var names []unit.Name
 	for _, j := range jobs {
 		if j.acted.After == (seats.State{}) {
@@ -203,7 +201,7 @@ func (m *Module) after(ctx context.Context, act escalate.Act, jobs []job) {
 	var units []unit.Listed
 	if len(names) > 0 {
 		var err error
-		if units, err = m.o.Reader.Named(ctx, names); err != nil {
+		if units, err = v.Named(ctx, names); err != nil {
 			for i := range jobs {
 				jobs[i].unseen(act, err)
 			}

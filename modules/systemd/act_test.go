@@ -223,21 +223,6 @@ func TestProtectedUnitsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestUserScopeCannotBeActedIn(t *testing.T) {
-	f := someUnits()
-	r := f.rig(t)
-	for _, verb := range []subject.Verb{seats.Start, seats.Stop, seats.Restart} {
-		_, err := r.act(verb, seats.ActArguments{Unit: "web", Scope: "user"})
-		requireFault(t, err, fault.Unsupported, string(verb)+": web: scope user cannot be acted in by this version", "")
-	}
-	for _, verb := range []subject.Verb{seats.Enable, seats.Disable} {
-		_, err := r.link(verb, seats.EnableArguments{Unit: "web", Scope: "user"})
-		requireFault(t, err, fault.Unsupported, string(verb)+": web: scope user cannot be acted in by this version", "")
-	}
-	require.Empty(t, f.asked)
-	require.Empty(t, f.calls)
-}
-
 func TestJobThatIsNotWaitedFor(t *testing.T) {
 	u := service("web.service").state(unit.Inactive, "dead")
 	u.hangs = true

@@ -11,19 +11,19 @@ import (
 	"stead/seats"
 )
 
-// begun are the acts of one kind that were begun of a call before it came here,
-// by unit, with how that stood before: its caller asks again, since whoever had it
+// begun are the acts of one kind in one scope that were begun of a call before it
+// came here, by unit, with how that stood before: its caller asks again, since whoever had it
 // in hand is gone. Nil for a call that is new.
 type begun map[unit.Name]seats.State
 
-func (m *Module) begun(ctx context.Context, act escalate.Act) (begun, error) {
-	known, err := m.o.Acts.Known(ctx)
+func (v view) begun(ctx context.Context, act escalate.Act) (begun, error) {
+	known, err := v.m.o.Acts.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all begun
 	for _, b := range known {
-		if b.Act != act {
+		if b.Act != act || (b.Scope == unit.User) != (v.scope == unit.User) {
 			continue
 		}
 		if all == nil {
@@ -51,17 +51,17 @@ func (b begun) units() []unit.Name {
 // resumed are the units that a pattern means whose call was begun before. What was
 // judged then is not judged again: a unit may be gone since it was stopped. What is
 // new is added, unless all of it would be refused now.
-func (m *Module) resumed(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
-	more, err := m.matching(ctx, act, a)
+func (v view) resumed(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
+	more, err := v.matching(ctx, act, a)
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Refused) {
 		return nil, err
 	}
 	names := append(of.units(), more...)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	all, err := m.details(ctx, names)
+	all, err := v.details(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	return all, guard(act, a.Unit, all)
+	return all, v.guard(act, a.Unit, all)
 }

@@ -9,9 +9,11 @@
 // What it acts on goes through the root helper, which judges again.
 //
 // Use: New with the interfaces, Tools for the dispatcher. A unit is of the
-// declaration that names it, by any of the names that systemd has for it. In this
-// version only the system scope is served: the user scope is named as unreadable,
-// and acts in it are unsupported.
+// declaration of its scope that names it, by any of the names that systemd has for it.
+// User scope is that of the node's operator account, and is read through the root
+// helper too. What reads is about both scopes when none is said: one that cannot be
+// read is named with its reason, and a user manager that hangs is not waited for. What
+// acts is about the system scope then.
 //
 // All methods may be called from any goroutine. Errors are *fault.Error.
 // NotFound: no such unit, with the closest names as a hint; nothing was done.

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,35 @@ type fakeNode struct {
 	busiest  int
 	slow     time.Duration // of each act
 	blind    bool          // the helper does not see how units stand behind their jobs
+	hangs    bool          // it answers nothing
+	user     *fakeNode     // the account's manager; nil: the node has no account
+	account  escalate.Account
+}
+
+// errNobody is what the helper says of a node without an account.
+var errNobody = fault.New(fault.Refused, "read account", "", errors.New("this node has no operator account")).WithHint("stead node account NODE LOGIN")
+
+// noUser is the user scope of a node without an account.
+func noUser() *fakeNode {
+	f := newFakeNode()
+	for _, method := range []string{"Account", "Units", "Named", "Files", "Enablement", "Stands", "Details", "Do"} {
+		f.fails[method] = errNobody
+	}
+	return f
+}
+
+// opal gives f the user scope of an account, with units.
+func (f *fakeNode) opal(units ...*fakeUnit) *fakeNode {
+	f.user = newFakeNode(units...)
+	f.user.account = escalate.Account{Name: "opal", UID: 1000}
+	return f.user
+}
+
+// Account implements userReader.
+func (f *fakeNode) Account(ctx context.Context) (escalate.Account, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.account, f.enter(ctx, "Account")
 }
 
 func newFakeNode(units ...*fakeUnit) *fakeNode {
@@ -82,6 +112,12 @@ func (u *fakeUnit) state(active unit.ActiveState, sub string) *fakeUnit {
 // enter counts a call, and is its error.
 func (f *fakeNode) enter(ctx context.Context, method string) error {
 	f.calls[method]++
+	if f.hangs {
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		return fault.New(fault.Unavailable, "read", "", ctx.Err())
+	}
 	if err := f.fails[method]; err != nil {
 		return err
 	}
@@ -197,6 +233,12 @@ func (f *fakeNode) Known(ctx context.Context) ([]escalate.Begun, error) {
 
 // Do implements acts.
 func (f *fakeNode) Do(ctx context.Context, r escalate.Request) (escalate.Outcome, error) {
+	if r.Scope == unit.User && f.account.Name == "" {
+		if f.user == nil {
+			return escalate.Outcome{}, errNobody
+		}
+		return f.user.Do(ctx, r)
+	}
 	f.mu.Lock()
 	asked := r
 	asked.Before = ""
@@ -281,7 +323,8 @@ func (f *fakeNode) judge(r escalate.Request, u *fakeUnit) error {
 	}
 	d := u.Details
 	d.Names = append(slices.Clone(d.Names), r.Unit)
-	if err := guard(r.Act, string(r.Unit), []unit.Details{d}); err != nil {
+	scope := cmp.Or(r.Scope, unit.System)
+	if err := (view{scope: scope}).guard(r.Act, string(r.Unit), []unit.Details{d}); err != nil {
 		return err
 	}
 	if !exists(u.Load, u.Active) {
@@ -354,13 +397,21 @@ func newRig(t testing.TB, o Options) rig {
 	return rig{t, d}
 }
 
-// rig returns a module on f.
-func (f *fakeNode) rig(t testing.TB) rig {
-	return newRig(t, Options{
-		Reader: f, Journal: f, Acts: f, UserFolders: []string{},
-		Declared: func() []wire.DeclaredUnit { return f.declared },
-	})
+// options are those of a module on f.
+func (f *fakeNode) options(t testing.TB) Options {
+	user := f.user
+	if user == nil {
+		user = noUser()
+	}
+	return Options{
+		Node: "ws1", Reader: f, User: user, Journal: f, Acts: f, UserFolders: []string{},
+		UserJournal: func(uid uint32) Journal { require.Equal(t, user.account.UID, uid); return user },
+		Declared:    func() []wire.DeclaredUnit { return f.declared },
+	}
 }
+
+// rig returns a module on f.
+func (f *fakeNode) rig(t testing.TB) rig { return newRig(t, f.options(t)) }
 
 func request(t testing.TB, verb subject.Verb, arguments any) tool.Request {
 	payload, err := json.Marshal(arguments)

@@ -29,8 +29,14 @@ type reader interface {
 	Details(ctx context.Context, name unit.Name) (unit.Details, error)
 }
 
-// journal reads log entries: host/journal.Reader.
-type journal interface {
+// userReader says how the units of the node's account stand: runtime/escalate.UserReader.
+type userReader interface {
+	reader
+	Account(ctx context.Context) (escalate.Account, error)
+}
+
+// Journal reads log entries: host/journal.Reader.
+type Journal interface {
 	Read(ctx context.Context, a seats.JournalArguments) (seats.JournalReply, error)
 	Stream(ctx context.Context, a seats.JournalArguments, send func(seats.JournalReply) error) error
 	Tail(ctx context.Context, name unit.Name, count int) ([]string, error)
@@ -42,11 +48,14 @@ type acts interface {
 	Known(ctx context.Context) ([]escalate.Begun, error)
 }
 
-// Options of a Module. All but UserFolders are required.
+// Options of a Module. All but Node and UserFolders are required.
 type Options struct {
-	Reader  reader
-	Journal journal
-	Acts    acts
+	Node        string // for commands in hints
+	Reader      reader
+	User        userReader
+	Journal     Journal
+	UserJournal func(uid uint32) Journal // of the account with that uid
+	Acts        acts
 	// Declared returns what is declared for this node now. It is called by every
 	// verb, must return at once, and nobody changes what it returned.
 	Declared func() []wire.DeclaredUnit
@@ -57,14 +66,15 @@ type Options struct {
 
 // Module serves the verbs.
 type Module struct {
-	o     Options
-	files fileNames
+	o         Options
+	files     fileNames
+	userFiles fileNames
 }
 
 // New checks the options and starts nothing.
 func New(o Options) (*Module, error) {
-	if o.Reader == nil || o.Journal == nil || o.Acts == nil || o.Declared == nil {
-		return nil, fault.New(fault.Internal, "new module", modules.Systemd, errors.New("reader, journal, acts and declared are required"))
+	if o.Reader == nil || o.User == nil || o.Journal == nil || o.UserJournal == nil || o.Acts == nil || o.Declared == nil {
+		return nil, fault.New(fault.Internal, "new module", modules.Systemd, errors.New("readers, journals, acts and declared are required"))
 	}
 	if o.UserFolders == nil {
 		o.UserFolders = userFolders()

@@ -24,12 +24,14 @@ func TestModuleServesEveryVerbOfItsSeat(t *testing.T) {
 
 func TestModuleWithoutWhatItStandsOn(t *testing.T) {
 	f := newFakeNode()
-	whole := Options{Reader: f, Journal: f, Acts: f, Declared: func() []wire.DeclaredUnit { return nil }}
+	whole := Options{
+		Reader: f, User: f, Journal: f, UserJournal: func(uint32) Journal { return f }, Acts: f, Declared: func() []wire.DeclaredUnit { return nil },
+	}
 	m, err := New(whole)
 	require.NoError(t, err)
 	require.NotEmpty(t, m.o.UserFolders)
 	for _, strip := range []func(*Options){
-		func(o *Options) { o.Reader = nil }, func(o *Options) { o.Journal = nil }, func(o *Options) { o.Acts = nil }, func(o *Options) { o.Declared = nil },
+		func(o *Options) { o.Reader = nil }, func(o *Options) { o.User = nil }, func(o *Options) { o.UserJournal = nil }, func(o *Options) { o.Journal = nil }, func(o *Options) { o.Acts = nil }, func(o *Options) { o.Declared = nil },
 	} {
 		o := whole
 		strip(&o)

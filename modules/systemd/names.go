@@ -43,27 +43,55 @@ func exists(load unit.LoadState, active unit.ActiveState) bool {
 	return load != unit.NotFound || active != unit.Inactive
 }
 
-// unknown is the error for a name or a pattern that no unit of the system scope
-// has.
-func (m *Module) unknown(ctx context.Context, verb, name string) error {
+// unknown is the error for a name or a pattern that no unit of the scope has.
+func (v view) unknown(ctx context.Context, verb, name string) error {
 	if isGlob(name) {
-		err := fault.New(fault.NotFound, verb, fmt.Sprintf("%q", name), errors.New("no loaded unit of system scope matches"))
-		return err.WithHint(m.near(ctx, name))
+		err := fault.New(fault.NotFound, verb, fmt.Sprintf("%q", name), fmt.Errorf("no loaded unit of %s scope matches", v.scope))
+		return err.WithHint(v.near(ctx, name))
 	}
-	text := "there is no such unit in system scope"
-	if n, err := unit.ParseName(name); err == nil && m.inUserScope(n) {
-		text += "; there is one in user scope, which this version does not serve"
+	text, hint := fmt.Sprintf("there is no such unit in %s scope", v.scope), ""
+	if n, err := unit.ParseName(name); err == nil && !n.IsTemplate() {
+		more, cure := v.elsewhere(ctx, verb, n)
+		text, hint = text+more, cure
 	}
-	return fault.New(fault.NotFound, verb, name, errors.New(text)).WithHint(m.near(ctx, name))
+	if hint == "" {
+		hint = v.near(ctx, name)
+	}
+	return fault.New(fault.NotFound, verb, name, errors.New(text)).WithHint(hint)
+}
+
+// nowhere is the error for a name that no unit has in any of the scopes that could be
+// read.
+func nowhere(ctx context.Context, verb, name string, read []view, blind unread) error {
+	if len(read) == 1 && (len(blind) == 0 || fault.Is(blind[0].err, fault.Refused)) { // the other one was not asked about, or there is none
+		return read[0].unknown(ctx, verb, name)
+	}
+	text, hint := "there is no such unit, in neither scope", ""
+	if len(blind) > 0 {
+		text = fmt.Sprintf("there is no such unit in %s scope; %s scope cannot be read: %s", read[0].scope, blind[0].scope, why(blind[0].err))
+	}
+	for _, v := range read {
+		if hint = v.near(ctx, name); hint != "" {
+			break
+		}
+	}
+	return fault.New(fault.NotFound, verb, name, errors.New(text)).WithHint(hint)
 }
 
 // near is the hint with the closest names, "" when none is close.
-func (m *Module) near(ctx context.Context, name string) string {
-	if called := m.owners(unit.System).links[unit.Name(name)]; called != "" {
+func (v view) near(ctx context.Context, name string) string {
+	if called := v.m.owners(v.scope).links[unit.Name(name)]; called != "" {
 		return fmt.Sprintf("it is an alias that %s asks for, and that is made when that is enabled", called)
 	}
-	known := m.files.get(ctx, m.o.Reader)
-	if units, err := m.o.Reader.Units(ctx, unit.Filter{All: true}); err == nil {
+	files := &v.m.files
+	if v.scope == unit.User {
+		files = &v.m.userFiles
+		aside, cancel := context.WithTimeout(ctx, asideFor)
+		defer cancel()
+		ctx = aside
+	}
+	known := files.get(ctx, v)
+	if units, err := v.Units(ctx, unit.Filter{All: true}); err == nil {
 		for _, u := range units {
 			if exists(u.Load, u.Active) {
 				known = append(known, u.Name)

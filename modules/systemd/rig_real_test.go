@@ -21,6 +21,7 @@ import (
 
 	journald "stead/host/journal"
 	manager "stead/host/systemd"
+	"stead/host/unit"
 	"stead/mesh/wire"
 	"stead/runtime/escalate"
 	"stead/test/lab"
@@ -154,5 +155,7 @@ func realRig(t *testing.T, declared ...wire.DeclaredUnit) rig {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, c.Wait(ctx))
-	return newRig(t, Options{Reader: r, Journal: journald.Reader{}, Acts: c, Declared: func() []wire.DeclaredUnit { return declared }})
+	return newRig(t, Options{Reader: r, User: c.User(), Journal: journald.Reader{}, UserJournal: userJournal, Acts: c, Declared: func() []wire.DeclaredUnit { return declared }})
 }
+
+func userJournal(uid uint32) Journal { return journald.Reader{Scope: unit.User, UID: uid} }

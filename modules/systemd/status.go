@@ -23,29 +23,36 @@ const (
 	mostTexts = 64
 )
 
-// Status is the verb: all that systemd says of one unit.
+// Status is the verb: all that systemd says of one unit, in each scope that has it.
 func (m *Module) Status(ctx context.Context, a seats.StatusArguments) (seats.StatusReply, error) {
-	reply := seats.StatusReply{Units: []seats.UnitStatus{}, Unreadable: unread(a.Scope)}
+	reply := seats.StatusReply{Units: []seats.UnitStatus{}}
 	n, err := named("status", a.Unit)
-	if err != nil || a.Scope == string(unit.User) {
-		return reply, err
-	}
-	d, err := m.o.Reader.Details(ctx, n)
 	if err != nil {
 		return reply, err
 	}
-	if !exists(d.Load, d.Active) {
-		return reply, m.unknown(ctx, "status", string(n))
+	seen, blind, err := look(ctx, m.views(a.Scope), func(ctx context.Context, v view) (unit.Details, error) { return v.Details(ctx, n) })
+	if err != nil {
+		return reply, err
 	}
-	s := statusOf(d)
-	s.DeclaredBy = m.owners(unit.System).of(namesOf(d)...)
-	m.lines(ctx, &s, a.Lines)
-	reply.Units = append(reply.Units, s)
+	reply.Unreadable = blind.named()
+	var read []view
+	for _, l := range seen {
+		read = append(read, l.view)
+		if d := l.got; exists(d.Load, d.Active) {
+			s := statusOf(d)
+			s.Scope, s.DeclaredBy = string(l.scope), m.owners(l.scope).of(namesOf(d)...)
+			l.lines(ctx, &s, a.Lines)
+			reply.Units = append(reply.Units, s)
+		}
+	}
+	if len(reply.Units) == 0 && len(read) > 0 {
+		return reply, nowhere(ctx, "status", string(n), read, blind)
+	}
 	return reply, nil
 }
 
 // lines fills in the last log lines.
-func (m *Module) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
+func (v view) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
 	count := defaultLines
 	if asked != nil {
 		count = *asked
@@ -57,7 +64,7 @@ func (m *Module) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
 		s.LinesError = "log lines are for who may read the journal"
 		return
 	}
-	lines, err := m.o.Journal.Tail(ctx, unit.Name(s.ID), count)
+	lines, err := v.tail(ctx, unit.Name(s.ID), count)
 	if err != nil {
 		s.LinesError = cut(err.Error(), mostText)
 		return
@@ -74,12 +81,20 @@ func (m *Module) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
 	s.Lines = lines
 }
 
+func (v view) tail(ctx context.Context, n unit.Name, count int) ([]string, error) {
+	j, err := v.journal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return j.Tail(ctx, n, count)
+}
+
 // namesOf are all names of a unit, its own first.
 func namesOf(d unit.Details) []unit.Name { return append([]unit.Name{d.ID}, d.Names...) }
 
 func statusOf(d unit.Details) seats.UnitStatus {
 	s := seats.UnitStatus{
-		ID: string(d.ID), Names: texts(d.Names), Scope: string(unit.System), Description: cut(d.Description, mostText),
+		ID: string(d.ID), Names: texts(d.Names), Description: cut(d.Description, mostText),
 		Load: string(d.Load), LoadError: cut(d.LoadError, mostText), Active: string(d.Active), Sub: d.Sub,
 		Enablement: d.Enablement, Preset: d.Preset, Result: d.Result, ExitCode: d.ExitCode, ExitStatus: d.ExitStatus,
 		Since: d.Since, MainPID: d.MainPID, Memory: d.Memory, CPU: d.CPU, Tasks: d.Tasks, Restarts: d.Restarts, Unset: d.Unset,

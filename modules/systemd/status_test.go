@@ -156,8 +156,11 @@ func TestUnknownUnitIsAnsweredWithTheClosestNames(t *testing.T) {
 	}
 	vendor := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(vendor, "sound@.service"), nil, 0o600))
-	r := newRig(t, Options{Reader: f, Journal: f, Acts: f, UserFolders: []string{vendor}, Declared: func() []wire.DeclaredUnit { return f.declared }})
-	const none, other = "there is no such unit in system scope", "there is no such unit in system scope; there is one in user scope, which this version does not serve"
+	o := f.options(t)
+	o.UserFolders = []string{vendor}
+	r := newRig(t, o)
+	const none = "there is no such unit in system scope"
+	const declared = none + "; one is declared in user scope, which cannot be read: this node has no operator account"
 	for name, want := range map[string][2]string{
 		"wbe":                   {none, "did you mean web.service?"},
 		"web.mount":             {none, "did you mean web.service, web-data.mount?"},
@@ -166,8 +169,7 @@ func TestUnknownUnitIsAnsweredWithTheClosestNames(t *testing.T) {
 		"data":                  {none, "did you mean web-data.mount?"},
 		"gone.service":          {none, ""},
 		"evil":                  {none, "it is an alias that bad.service asks for, and that is made when that is enabled"},
-		"reload-watcher":        {other, ""},
-		"sound@one.service":     {other, ""},
+		"sound@one.service":     {none, ""}, // there is no account that it could be of
 		"reload-watchr.service": {none, ""},
 	} {
 		_, err := r.status(seats.StatusArguments{Unit: name})
@@ -175,12 +177,16 @@ func TestUnknownUnitIsAnsweredWithTheClosestNames(t *testing.T) {
 		_, err = r.act(seats.Start, seats.ActArguments{Unit: name})
 		requireFault(t, err, fault.NotFound, "start: "+unit.Full(name)+": "+want[0], want[1])
 	}
+	_, err := r.status(seats.StatusArguments{Unit: "reload-watcher"})
+	requireFault(t, err, fault.NotFound, "status: reload-watcher.service: "+declared, "stead status reload-watcher.service -n ws1 --user")
+	_, err = r.act(seats.Start, seats.ActArguments{Unit: "reload-watcher"})
+	requireFault(t, err, fault.NotFound, "start: reload-watcher.service: "+declared, "stead start reload-watcher.service -n ws1 --user")
 	require.Zero(t, f.jobs, "nothing was done")
 	require.Equal(t, 1, f.calls["Files"], "systemd reads every unit file to list them, which is not done for each wrong name")
 
 	// The hint is no more than that: the answer comes without it.
 	f.fails["Units"], f.fails["Files"] = errors.New("no"), errors.New("no")
-	_, err := f.rig(t).status(seats.StatusArguments{Unit: "wbe"})
+	_, err = f.rig(t).status(seats.StatusArguments{Unit: "wbe"})
 	requireFault(t, err, fault.NotFound, "status: wbe.service: "+none, "")
 }
 

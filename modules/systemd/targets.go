@@ -27,26 +27,26 @@ const (
 
 // targets are the units that a pattern means, as they stand before an act on them,
 // by name. All that forbids the act is found before anything is done.
-func (m *Module) targets(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
+func (v view) targets(ctx context.Context, act escalate.Act, a seats.ActArguments, of begun) ([]unit.Details, error) {
 	if len(of) > 0 {
-		return m.resumed(ctx, act, a, of)
+		return v.resumed(ctx, act, a, of)
 	}
-	names, err := m.matching(ctx, act, a)
+	names, err := v.matching(ctx, act, a)
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.details(ctx, names)
+	all, err := v.details(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	return all, guard(act, fmt.Sprintf("%q", a.Unit), all)
+	return all, v.guard(act, fmt.Sprintf("%q", a.Unit), all)
 }
 
 // details are how units stand.
-func (m *Module) details(ctx context.Context, names []unit.Name) ([]unit.Details, error) {
+func (v view) details(ctx context.Context, names []unit.Name) ([]unit.Details, error) {
 	all := make([]unit.Details, len(names))
 	errs := make([]error, len(names))
-	each(len(names), func(i int) { all[i], errs[i] = m.o.Reader.Details(ctx, names[i]) })
+	each(len(names), func(i int) { all[i], errs[i] = v.Details(ctx, names[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
@@ -56,8 +56,8 @@ func (m *Module) details(ctx context.Context, names []unit.Name) ([]unit.Details
 }
 
 // matching are the loaded units that a pattern means.
-func (m *Module) matching(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Name, error) {
-	units, err := m.o.Reader.Units(ctx, unit.Filter{Patterns: []string{a.Unit}, All: true})
+func (v view) matching(ctx context.Context, act escalate.Act, a seats.ActArguments) ([]unit.Name, error) {
+	units, err := v.Units(ctx, unit.Filter{Patterns: []string{a.Unit}, All: true})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (m *Module) matching(ctx context.Context, act escalate.Act, a seats.ActArgu
 	}
 	switch {
 	case len(names) == 0:
-		return nil, m.unknown(ctx, string(act), a.Unit)
+		return nil, v.unknown(ctx, string(act), a.Unit)
 	case len(names) > mostUnits:
 		return nil, refuse("it means %d units; at most %d at one time", len(names), mostUnits).WithHint("use a narrower pattern")
 	case len(names) > freely && !a.Yes:
@@ -83,11 +83,11 @@ func (m *Module) matching(ctx context.Context, act escalate.Act, a seats.ActArgu
 }
 
 // guard refuses an act that reaches a protected unit, by whichever of its names.
-func guard(act escalate.Act, object string, all []unit.Details) error {
+func (v view) guard(act escalate.Act, object string, all []unit.Details) error {
 	var texts []string
 	for _, d := range all {
 		for _, n := range namesOf(d) {
-			why := forbidden(act, n)
+			why := v.forbidden(act, n)
 			if why == "" {
 				continue
 			}
@@ -112,10 +112,10 @@ func guard(act escalate.Act, object string, all []unit.Details) error {
 }
 
 // forbidden says why an act on a unit of that name is refused, "" when it is not:
-// what stead stands on may be started and enabled, what stops the machine may
-// not be started.
-func forbidden(act escalate.Act, n unit.Name) string {
-	why, protected := shape.Protected(unit.System, n)
+// what stead, or the account's manager, stands on may be started and enabled, what stops
+// the machine or that manager may not be started.
+func (v view) forbidden(act escalate.Act, n unit.Name) string {
+	why, protected := shape.Protected(v.scope, n)
 	if !protected {
 		return ""
 	}
@@ -123,7 +123,7 @@ func forbidden(act escalate.Act, n unit.Name) string {
 	case escalate.Enable:
 		return ""
 	case escalate.Start:
-		if _, base := shape.StandsOn(unit.System, n); base {
+		if _, base := shape.StandsOn(v.scope, n); base {
 			return ""
 		}
 	}

@@ -22,46 +22,69 @@ const (
 
 // Units is the verb: units, or unit files, in pages.
 func (m *Module) Units(ctx context.Context, a seats.UnitsArguments) (seats.UnitsReply, error) {
-	reply := seats.UnitsReply{Units: []seats.UnitLine{}, Unreadable: unread(a.Scope)}
-	if a.Scope == string(unit.User) {
-		return reply, nil
-	}
-	list := m.unitLines
+	reply := seats.UnitsReply{Units: []seats.UnitLine{}}
+	list := view.unitLines
 	if a.Files {
-		list = m.fileLines
+		list = view.fileLines
 	}
-	lines, err := list(ctx, a)
+	seen, blind, err := look(ctx, m.views(a.Scope), func(ctx context.Context, v view) ([]seats.UnitLine, error) { return list(v, ctx, a) })
 	if err != nil {
 		return reply, err
+	}
+	reply.Unreadable = blind.named()
+	var lines []seats.UnitLine
+	var read []view
+	for _, l := range seen {
+		lines, read = append(lines, l.got...), append(read, l.view)
 	}
 	if a.Declared {
 		lines = slices.DeleteFunc(lines, func(l seats.UnitLine) bool { return l.DeclaredBy == nil })
 	}
 	page(&reply, lines, a)
-	if !a.Files {
-		err = m.enablement(ctx, reply.Units)
-		if err == nil && a.Details {
-			err = m.stands(ctx, reply.Units)
-		}
+	if a.Files {
+		return reply, nil
 	}
-	return reply, err
+	return reply, m.complete(ctx, read, &reply, a.Details)
+}
+
+// complete fills in what is asked for of the units of a page alone. A user manager that
+// does not say it by now is named, and its units are left out.
+func (m *Module) complete(ctx context.Context, read []view, reply *seats.UnitsReply, details bool) error {
+	_, blind, err := look(ctx, read, func(ctx context.Context, v view) (struct{}, error) {
+		var mine []*seats.UnitLine
+		for i := range reply.Units {
+			if reply.Units[i].Scope == string(v.scope) {
+				mine = append(mine, &reply.Units[i])
+			}
+		}
+		err := v.enablement(ctx, mine)
+		if err == nil && details {
+			err = v.stands(ctx, mine)
+		}
+		return struct{}{}, err
+	})
+	for _, b := range blind {
+		reply.Units = slices.DeleteFunc(reply.Units, func(l seats.UnitLine) bool { return l.Scope == string(b.scope) })
+	}
+	reply.Unreadable = append(reply.Unreadable, blind.named()...)
+	return err
 }
 
 // unitLines are the units that a asks for: those that systemd lists, those that
 // a names without a pattern, and, of declared ones alone, those that are not
 // loaded too.
-func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats.UnitLine, error) {
+func (v view) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats.UnitLine, error) {
 	f := unit.Filter{Patterns: a.Patterns, States: a.States, Types: a.Types, All: a.All || a.Declared}
-	units, err := m.o.Reader.Units(ctx, f)
+	units, err := v.Units(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	own := m.owners(unit.System)
-	declared, err := own.learn(ctx, m.o.Reader, units)
+	own := v.m.owners(v.scope)
+	declared, err := own.learn(ctx, v, units)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := m.asked(ctx, a.Patterns)
+	asked, err := v.named(ctx, a.Patterns)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +104,7 @@ func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	add := func(u unit.Listed) {
 		if !seen[u.Name] {
 			seen[u.Name] = true
-			lines = append(lines, lineOf(u, own.of(u.Name)))
+			lines = append(lines, v.lineOf(u, own.of(u.Name)))
 		}
 	}
 	for _, u := range units {
@@ -95,9 +118,9 @@ func (m *Module) unitLines(ctx context.Context, a seats.UnitsArguments) ([]seats
 	return lines, nil
 }
 
-// asked are the units that patterns name in full, or by an alias: they are shown
+// named are the units that patterns name in full, or by an alias: they are shown
 // whatever their state, and whether systemd has them loaded or not.
-func (m *Module) asked(ctx context.Context, patterns []string) ([]unit.Listed, error) {
+func (v view) named(ctx context.Context, patterns []string) ([]unit.Listed, error) {
 	var names []unit.Name
 	for _, p := range patterns {
 		if n, err := unit.ParseName(unit.Full(p)); err == nil && !isGlob(p) && !n.IsTemplate() {
@@ -107,52 +130,52 @@ func (m *Module) asked(ctx context.Context, patterns []string) ([]unit.Listed, e
 	if len(names) == 0 {
 		return nil, nil
 	}
-	return m.o.Reader.Named(ctx, names)
+	return v.Named(ctx, names)
 }
 
-func lineOf(u unit.Listed, d *seats.DeclaredBy) seats.UnitLine {
+func (v view) lineOf(u unit.Listed, d *seats.DeclaredBy) seats.UnitLine {
 	return seats.UnitLine{
-		Name: string(u.Name), Scope: string(unit.System), Description: cut(u.Description, mostDescription),
+		Name: string(u.Name), Scope: string(v.scope), Description: cut(u.Description, mostDescription),
 		Load: string(u.Load), Active: string(u.Active), Sub: u.Sub, DeclaredBy: d,
 	}
 }
 
 // fileLines are the unit files that a asks for.
-func (m *Module) fileLines(ctx context.Context, a seats.UnitsArguments) ([]seats.UnitLine, error) {
+func (v view) fileLines(ctx context.Context, a seats.UnitsArguments) ([]seats.UnitLine, error) {
 	patterns := slices.Clone(a.Patterns)
 	for i, p := range patterns {
 		if !isGlob(p) {
 			patterns[i] = unit.Full(p)
 		}
 	}
-	files, err := m.o.Reader.Files(ctx, unit.Filter{Patterns: patterns, States: a.States, Types: a.Types})
+	files, err := v.Files(ctx, unit.Filter{Patterns: patterns, States: a.States, Types: a.Types})
 	if err != nil {
 		return nil, err
 	}
-	own := m.owners(unit.System)
+	own := v.m.owners(v.scope)
 	listed := make([]unit.Listed, 0, len(files))
 	for _, f := range files {
 		if f.State != "alias" { // what a declaration names may be one
 			listed = append(listed, unit.Listed{Name: f.Name})
 		}
 	}
-	if _, err := own.learn(ctx, m.o.Reader, listed); err != nil {
+	if _, err := own.learn(ctx, v, listed); err != nil {
 		return nil, err
 	}
-	if err := m.aliases(ctx, own, files); err != nil {
+	if err := v.aliases(ctx, own, files); err != nil {
 		return nil, err
 	}
 	lines := make([]seats.UnitLine, 0, len(files))
 	for _, f := range files {
 		lines = append(lines, seats.UnitLine{
-			Name: string(f.Name), Scope: string(unit.System), Enablement: f.State, Preset: f.Preset, DeclaredBy: own.of(f.Name),
+			Name: string(f.Name), Scope: string(v.scope), Enablement: f.State, Preset: f.Preset, DeclaredBy: own.of(f.Name),
 		})
 	}
 	return lines, nil
 }
 
 // aliases finds out whose the files are that are only further names of a unit.
-func (m *Module) aliases(ctx context.Context, own owners, files []unit.ListedFile) error {
+func (v view) aliases(ctx context.Context, own owners, files []unit.ListedFile) error {
 	if len(own.by) == 0 {
 		return nil
 	}
@@ -165,7 +188,7 @@ func (m *Module) aliases(ctx context.Context, own owners, files []unit.ListedFil
 	if len(names) == 0 {
 		return nil
 	}
-	units, err := m.o.Reader.Named(ctx, names)
+	units, err := v.Named(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -178,7 +201,7 @@ func (m *Module) aliases(ctx context.Context, own owners, files []unit.ListedFil
 }
 
 // enablement fills in the state of the unit files.
-func (m *Module) enablement(ctx context.Context, lines []seats.UnitLine) error {
+func (v view) enablement(ctx context.Context, lines []*seats.UnitLine) error {
 	names := make([]unit.Name, 0, len(lines))
 	for _, l := range lines {
 		names = append(names, unit.Name(l.Name))
@@ -186,7 +209,7 @@ func (m *Module) enablement(ctx context.Context, lines []seats.UnitLine) error {
 	if len(names) == 0 {
 		return nil
 	}
-	states, err := m.o.Reader.Enablement(ctx, names)
+	states, err := v.Enablement(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -197,12 +220,12 @@ func (m *Module) enablement(ctx context.Context, lines []seats.UnitLine) error {
 }
 
 // stands fills in since when, and the result.
-func (m *Module) stands(ctx context.Context, lines []seats.UnitLine) error {
+func (v view) stands(ctx context.Context, lines []*seats.UnitLine) error {
 	units := make([]unit.Listed, 0, len(lines))
 	for _, l := range lines {
 		units = append(units, unit.Listed{Name: unit.Name(l.Name), Active: unit.ActiveState(l.Active)})
 	}
-	stands, err := m.o.Reader.Stands(ctx, units)
+	stands, err := v.Stands(ctx, units)
 	if err != nil {
 		return err
 	}

@@ -147,27 +147,6 @@ func TestUnitFilesAreListed(t *testing.T) {
 	require.Equal(t, []string{"job@.service", "web.service"}, namesIn(reply.Units))
 }
 
-func TestUserScopeIsNamedAsUnreadable(t *testing.T) {
-	r := someUnits().rig(t)
-	why := []seats.Unreadable{{Scope: "user", Reason: "this version does not read it"}}
-	reply, err := r.units(seats.UnitsArguments{})
-	require.NoError(t, err)
-	require.Equal(t, why, reply.Unreadable)
-	reply, err = r.units(seats.UnitsArguments{Scope: "system"})
-	require.NoError(t, err)
-	require.Empty(t, reply.Unreadable)
-	reply, err = r.units(seats.UnitsArguments{Scope: "user"})
-	require.NoError(t, err)
-	require.Equal(t, seats.UnitsReply{Units: []seats.UnitLine{}, Unreadable: why}, reply)
-	status, err := r.status(seats.StatusArguments{Unit: "web", Scope: "user"})
-	require.NoError(t, err)
-	require.Equal(t, seats.StatusReply{Units: []seats.UnitStatus{}, Unreadable: why}, status)
-	status, err = r.status(seats.StatusArguments{Unit: "web"})
-	require.NoError(t, err)
-	require.Len(t, status.Units, 1)
-	require.Equal(t, why, status.Unreadable)
-}
-
 func TestManyUnitsComeInPages(t *testing.T) {
 	at := time.Now()
 	for _, q := range []seats.UnitsArguments{{}, {Files: true}, {Details: true}} {

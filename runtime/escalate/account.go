@@ -48,13 +48,13 @@ func (a accounts) now() (Account, error) {
 	noted, err := a.noted()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return refused(setAccount, "no host of this node has noted an operator account: scope user is refused")
+		return refused(setAccount, "no host has noted an operator account of this node")
 	case err != nil:
 		return refused("", "the operator account of this node is not known: %s: %w", a.path, err)
 	case noted.Name == "":
-		return refused(setAccount, "this node has no operator account: scope user is refused")
+		return refused(setAccount, "this node has no operator account")
 	case noted.Name == "root":
-		return refused(setAccount, "the operator account of this node is root, whose manager is the system's: scope user is refused")
+		return refused(setAccount, "the operator account of this node is root, whose manager is the system's")
 	}
 	uid, err := a.login(noted.Name)
 	switch {
@@ -63,7 +63,7 @@ func (a accounts) now() (Account, error) {
 	case err != nil:
 		return refused("", "the operator account of this node is %q: %w", noted.Name, err)
 	case uid == 0:
-		return refused(setAccount, "the operator account of this node is %q, which is root under another name: scope user is refused", noted.Name)
+		return refused(setAccount, "the operator account of this node is %q, which is root under another name", noted.Name)
 	case uid != noted.UID:
 		return refused("", "the operator account of this node is %q with uid %d, and that login has uid %d now: the host has not taken it in", noted.Name, noted.UID, uid)
 	}

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
 	"stead/host/fault"
+	"stead/host/unit"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
 	"stead/runtime/escalate"
@@ -13,7 +15,7 @@ import (
 // lateEvent is what the audit is told of an act that ended behind its call.
 func lateEvent(node subject.Node, l escalate.Late) wire.Event {
 	e := wire.Event{
-		ID: l.ID + ".late", At: l.Began.Add(l.Took), Source: "runtime", Node: string(node), Who: l.For, Kind: string(l.Act), Unit: string(l.Unit), Scope: "system",
+		ID: l.ID + ".late", At: l.Began.Add(l.Took), Source: "runtime", Node: string(node), Who: l.For, Kind: string(l.Act), Unit: string(l.Unit), Scope: string(cmp.Or(l.Scope, unit.System)),
 	}
 	switch {
 	case l.Err != nil:

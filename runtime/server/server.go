@@ -15,6 +15,7 @@ import (
 	"stead/host/journal"
 	"stead/host/spool"
 	"stead/host/systemd"
+	"stead/host/unit"
 	"stead/mesh"
 	"stead/mesh/identity"
 	"stead/mesh/notify"
@@ -202,13 +203,19 @@ func machine(s *Server) (built, []func(context.Context) error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := module.New(module.Options{Reader: reader, Journal: journal.Reader{}, Acts: acts, Declared: s.serving.Units})
+	m, err := module.New(module.Options{
+		Node: string(s.node), Reader: reader, User: acts.User(), Journal: journal.Reader{}, UserJournal: journalOf,
+		Acts: acts, Declared: s.serving.Units,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	b := built{modules.Systemd: m.Tools()}
 	return b, []func(context.Context) error{reader.Run, acts.Run}, b.catalogue()
 }
+
+// journalOf reads the entries of an account.
+func journalOf(uid uint32) module.Journal { return journal.Reader{Scope: unit.User, UID: uid} }
 
 // openSpool opens the spool of calls. Where that cannot be, they wait in a file
 // that ends with the process: the node is served all the same.
