@@ -113,6 +113,9 @@ func TestMasksOnSystemd(t *testing.T) {
 	m.declare(service("declared", "/bin/sleep infinity"))
 	m.comes(report.Converged, "", "declared.service")
 	m.run(unit.StartJob, "vendor.service", "both.service", "own.service", "hammer.path", "hammer.timer")
+	for _, n := range []unit.Name{"vendor.service", "both.service", "own.service", "hammer.path"} {
+		require.Eventually(t, func() bool { return m.look(n).Active == unit.Active }, time.Minute, 20*time.Millisecond, n)
+	}
 	names := []unit.Name{"absent.service", "vendor.service", "both.service", "own.service", "declared.service"}
 	var all []*shape.Service
 	for _, n := range names {
@@ -213,6 +216,9 @@ func TestRefreshesOnSystemd(t *testing.T) {
 		unitOf("absent", "", ""), unitOf("strict", shape.ReloadOnChange, ""), unitOf("down", "", "true")}
 	all[7].Ensure = shape.Unmanaged
 	all[7].Enabled = new(bool)
+	again := unitOf("again", "", "")
+	again.Ensure, again.Triggers = shape.Restarted, nil
+	all = append(all, again)
 	left := func(name string) string { return strings.ReplaceAll(m.stands(marks+name), "\n", " ") }
 	is := func(what string, want map[string]string) {
 		t.Helper()
@@ -225,10 +231,10 @@ func TestRefreshesOnSystemd(t *testing.T) {
 	}
 	m.declare(all...)
 	is("a first start takes the triggers in", map[string]string{"reload": "run ", "restart": "run ", "either": "run ", "else": "run ", "none": "run ",
-		"absent": "run ", "strict": "run ", "down": ""})
+		"absent": "run ", "strict": "run ", "down": "", "again": "run "})
 	m.lay(conf, "2")
 	after := map[string]string{"reload": "run reload ", "restart": "run run ", "either": "run reload ", "else": "run run ", "none": "run ",
-		"absent": "run run ", "strict": "run ", "down": ""}
+		"absent": "run run ", "strict": "run ", "down": "", "again": "run "}
 	is("each takes the change in as declared, once", after)
 	m.comes(report.Failed, report.CannotReload, "strict.service")
 	m.restarted()
@@ -245,6 +251,10 @@ func TestRefreshesOnSystemd(t *testing.T) {
 	for i, at := range []string{"remembered", "queued"} {
 		m.halt()
 		m.lay(conf, fmt.Sprint("k", i))
+		next := *again // another generation
+		next.Timeout += time.Duration(i+1) * time.Second
+		all[8] = &next
+		after["again"] += "run "
 		m.killedAt(at, all...)
 		m.start("")
 		m.declare(all...)
