@@ -94,7 +94,7 @@ func TestLooksCostFewCalls(t *testing.T) {
 	require.Equal(t, map[string]int{"ListUnitsByNames": 1, "Ping": 1, "Get": 200}, look(), "units that are not kept loaded, for the first time")
 	require.Equal(t, map[string]int{"ListUnitsByNames": 1, "Ping": 1}, look(), "again")
 	startAll(t, m, names)
-	require.Equal(t, map[string]int{"ListUnitsByNames": 1, "Get": 200}, look(), "units that run, for the first time: signals said the rest")
+	require.Equal(t, map[string]int{"ListUnitsByNames": 1, "Get": 300}, look(), "units that run, for the first time, their files and whether they can be reloaded: signals said the rest")
 	require.Equal(t, map[string]int{"ListUnitsByNames": 1}, look(), "again")
 	_, err = m.Reload(t.Context())
 	require.NoError(t, err)

@@ -76,7 +76,7 @@ func TestSignalsSayWhatALookWouldRead(t *testing.T) {
 		t.Log(when, asked, "calls")
 		require.LessOrEqual(t, asked, most*len(names), when)
 	}
-	agree("loaded", 3)
+	agree("loaded", 4)
 	for _, q := range m.Enqueue(t.Context(), starts) {
 		require.NoError(t, q.Err, q.Request)
 	}
