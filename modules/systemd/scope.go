@@ -18,6 +18,9 @@ import (
 // for: one that hangs is named, and the answer of the system scope does not wait.
 const asideFor = 2 * time.Second
 
+// errSlow is why a scope is left out whose manager hangs.
+var errSlow = fault.New(fault.Timeout, "", "", fmt.Errorf("its manager has not answered within %s", asideFor))
+
 // view is one scope as the verbs see it.
 type view struct {
 	scope unit.Scope
@@ -80,13 +83,17 @@ func look[T any](ctx context.Context, views []view, read func(context.Context, v
 	var group sync.WaitGroup
 	for i, v := range views {
 		group.Go(func() {
-			ctx := ctx
-			if v.scope == unit.User && len(views) > 1 {
-				aside, cancel := context.WithTimeout(ctx, asideFor)
-				defer cancel()
-				ctx = aside
+			if v.scope != unit.User || len(views) == 1 {
+				got, err := read(ctx, v)
+				all[i] = looked[T]{v, got, err}
+				return
 			}
-			got, err := read(ctx, v)
+			aside, cancel := context.WithTimeout(ctx, asideFor)
+			defer cancel()
+			got, err := read(aside, v)
+			if err != nil && aside.Err() != nil && ctx.Err() == nil {
+				err = errSlow
+			}
 			all[i] = looked[T]{v, got, err}
 		})
 	}
@@ -173,6 +180,9 @@ func (v view) elsewhere(ctx context.Context, verb string, n unit.Name) (text, hi
 	ctx, cancel := context.WithTimeout(ctx, asideFor)
 	defer cancel()
 	d, err := other.Details(ctx, n)
+	if err != nil && ctx.Err() != nil {
+		err = errSlow
+	}
 	switch {
 	case err == nil && exists(d.Load, d.Active):
 		return fmt.Sprintf("; there is one in %s scope", other.scope), v.m.command(verb, n, other.scope)

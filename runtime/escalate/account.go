@@ -47,8 +47,8 @@ func (a accounts) now() (Account, error) {
 	}
 	noted, err := a.noted()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return refused(setAccount, "no host has noted an operator account of this node")
+	case errors.Is(err, fs.ErrNotExist): // no host has ever had one to note
+		return refused(setAccount, "this node has no operator account")
 	case err != nil:
 		return refused("", "the operator account of this node is not known: %s: %w", a.path, err)
 	case noted.Name == "":

@@ -107,35 +107,35 @@ func (s *Server) answer(c *conn, a asked, parts []*piece, err error) {
 
 // ask asks the manager of the account of this moment.
 func (u *tenants) ask(ctx context.Context, q question) ([]*piece, error) {
-	op := "read " + string(q.Read)
+	op, object := q.about()
 	if q.Read == readAccount {
 		a, err := u.account(ctx)
 		if err != nil {
-			return nil, during(op, "", err)
+			return nil, during(op, object, err)
 		}
 		return []*piece{{Account: &a}}, nil
 	}
 	t, err := u.enter(ctx)
 	if err != nil {
-		return nil, during(op, "", err)
+		return nil, during(op, object, err)
 	}
 	defer t.leave()
 	parts, err := q.of(ctx, t.reader)
 	if errors.Is(err, errMuch) {
-		err = fault.New(fault.Failed, op, "", fmt.Errorf("user manager of %s: %w", t.account.Name, err))
+		err = fault.New(fault.Failed, op, object, fmt.Errorf("user manager of %s: %w", t.account.Name, err))
 	}
-	return parts, t.explain(err)
+	return parts, t.explain(op, object, err)
 }
 
 // account is whose scope it is, with what is known to stand in the way.
 func (u *tenants) account(ctx context.Context) (Account, error) {
 	a, now, err := u.whose(ctx)
 	switch {
-	case fault.Is(err, fault.Unavailable):
+	case fault.Is(err, fault.Refused):
+		return a, err
+	case err != nil:
 		a.Trouble = err.Error()
 		return a, nil
-	case err != nil:
-		return a, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

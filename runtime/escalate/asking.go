@@ -14,8 +14,8 @@ import (
 // host/systemd.Reader does of the system's. It is a view of a Client.
 //
 // Errors, besides those of a host/systemd.Reader: refused when the node has no
-// account that is served; unavailable when its manager does not run, or cannot be
-// reached.
+// account that is served; failed when its manager does not run, or lets nobody in;
+// unavailable when it, or the helper, cannot be reached.
 type UserReader struct{ c *Client }
 
 // User is what reads the user scope through c.

@@ -46,6 +46,14 @@ type question struct {
 	States []unit.ActiveState `json:"states,omitempty"`
 }
 
+// about is what errors say of a question.
+func (q question) about() (op, object string) {
+	if q.Read == readDetails && len(q.Names) == 1 {
+		return "read unit", string(q.Names[0])
+	}
+	return "read " + string(q.Read), ""
+}
+
 // piece is a part of an answer. Lists go on in the next one.
 type piece struct {
 	Account *Account          `json:"account,omitempty"`

@@ -26,12 +26,12 @@ type side struct {
 	account Account // the zero one for the system's
 	ends    *ends
 	reloads *reloads
-	explain func(error) error // words that the manager could not be asked
-	blind   string            // why jobs could not be looked for at last; of watch alone
+	explain func(op, object string, err error) error // words that the manager could not be asked
+	blind   string                                   // why jobs could not be looked for at last; of watch alone
 }
 
 func newSide(s *Server, m units, of owner) *side {
-	return &side{s: s, m: m, of: of, ends: newEnds(), reloads: newReloads(m, &s.wg), explain: func(err error) error { return err }}
+	return &side{s: s, m: m, of: of, ends: newEnds(), reloads: newReloads(m, &s.wg), explain: func(_, _ string, err error) error { return err }}
 }
 
 // mine reports whether a call is about this manager.

@@ -119,18 +119,29 @@ func troubleOf(name string, err error) string {
 	case fault.NotFound:
 		return fmt.Sprintf("user manager of %s runs, and does not listen yet", name)
 	case fault.Denied:
-		return fmt.Sprintf("another than the user manager of %s stands on its socket: %v", name, err)
+		return fmt.Sprintf("another than the user manager of %s stands on its socket: %v", name, innermost(err))
 	case fault.Timeout:
 		return fmt.Sprintf("user manager of %s does not answer", name)
 	case fault.Canceled, fault.Unavailable:
 		return fmt.Sprintf("the connection to the user manager of %s was lost", name)
 	}
-	return fmt.Sprintf("user manager of %s turns stead away: %v", name, err)
+	return fmt.Sprintf("user manager of %s turns stead away: %v", name, innermost(err))
+}
+
+// innermost is the error that others were made of.
+func innermost(err error) error {
+	for {
+		var outer, inner *fault.Error
+		if !errors.As(err, &outer) || !errors.As(outer.Cause, &inner) {
+			return err
+		}
+		err = inner
+	}
 }
 
 // worded words errors that say that the manager could not be asked, and leaves its own
 // as they are.
-func (t *tenant) worded(err error) error {
+func (t *tenant) worded(op, object string, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Class != fault.Unavailable && f.Class != fault.Timeout {
 		return err
@@ -143,7 +154,15 @@ func (t *tenant) worded(err error) error {
 		why = fault.New(fault.Timeout, "", "", nil) // the first try has not ended
 	}
 	t.mu.Unlock()
-	return fault.New(f.Class, f.Op, f.Object, errors.New(troubleOf(t.account.Name, why)))
+	class := f.Class
+	switch fault.ClassOf(why) {
+	case fault.NotFound, fault.Unavailable, fault.Canceled: // it is worth while to ask again at once
+	default:
+		if class == fault.Unavailable {
+			class = fault.Failed
+		}
+	}
+	return fault.New(class, op, object, errors.New(troubleOf(t.account.Name, why)))
 }
 
 // errUnsaid says that nothing is known of the account's manager.
@@ -163,8 +182,8 @@ type tenants struct {
 }
 
 // whose is the account, and the life of its manager, at this moment. The error has
-// neither operation nor object: refused when there is no account, unavailable when its
-// manager does not run, or PID 1 does not say.
+// neither operation nor object: refused when there is no account, failed when its
+// manager does not run, unavailable when PID 1 does not say.
 func (u *tenants) whose(ctx context.Context) (Account, owner, error) {
 	a, err := u.known.now()
 	if err != nil {
@@ -175,7 +194,7 @@ func (u *tenants) whose(ctx context.Context) (Account, owner, error) {
 	case err != nil:
 		return a, owner{}, fault.New(fault.Unavailable, "", "", fmt.Errorf("%w runs: %w", errUnsaid, err))
 	case main.PID == 0:
-		return a, owner{}, fault.New(fault.Unavailable, "", "", fmt.Errorf("user manager of %s is not running", a.Name)).
+		return a, owner{}, fault.New(fault.Failed, "", "", fmt.Errorf("user manager of %s is not running", a.Name)).
 			WithHint(fmt.Sprintf("systemctl status %s; loginctl enable-linger %s", unit.ManagerOf(a.UID), a.Name))
 	}
 	return a, owner{a.UID, main.Invocation}, nil

@@ -97,7 +97,7 @@ func (sd *side) begin(ctx context.Context, c *conn, a asked, r Request) {
 		return
 	}
 	if err != nil {
-		s.refuseCall(c, a, sd.explain(err))
+		s.refuseCall(c, a, sd.explain(string(r.Act), string(r.Unit), err))
 		return
 	}
 	e := &entry{ID: a.ID, Call: a.Call, Act: r.Act, Unit: r.Unit, Of: sd.of, NoWait: r.NoWait, For: a.For, Began: time.Now(), Before: before{ties.Active.Up(), ties.Invocation}, Said: a.Before}
@@ -144,7 +144,7 @@ func (sd *side) do(ctx context.Context, e *entry) {
 	if e.Links != nil {
 		out.Links = *e.Links
 	}
-	sd.s.end(e.ID, endOf(out, sd.explain(err)))
+	sd.s.end(e.ID, endOf(out, sd.explain(string(e.Act), string(e.Unit), err)))
 }
 
 // link changes links, and notes which before the manager is told: a helper that goes
@@ -185,7 +185,7 @@ func (sd *side) queue(ctx context.Context, e *entry, kind unit.JobType) {
 	s := sd.s
 	q := sd.m.Enqueue(ctx, []unit.JobRequest{{Name: e.Unit, Type: kind}})[0]
 	if q.Err != nil {
-		s.end(e.ID, failed(sd.explain(q.Err)))
+		s.end(e.ID, failed(sd.explain(string(e.Act), string(e.Unit), q.Err)))
 		return
 	}
 	now, err := s.book.change(e.ID, func(e *entry) { e.Job = q.ID })

@@ -53,19 +53,20 @@ func Help(ctx context.Context, log *slog.Logger) error {
 // Bounds of the connections to the manager of an account.
 const (
 	userCallTimeout   = 5 * time.Second
-	userReloadTimeout = 50 * time.Second // a call has a minute
+	userConnectWait   = 1500 * time.Millisecond // who asks about both scopes waits two seconds
+	userReloadTimeout = 50 * time.Second        // a call has a minute
 )
 
 // usersOf makes those connections.
 func usersOf(log *slog.Logger) func(*escalate.Guard, func(error)) (escalate.Users, error) {
 	return func(g *escalate.Guard, dialed func(error)) (escalate.Users, error) {
 		m, err := systemd.New(systemd.Options{
-			Scope: unit.User, Guard: g, Dialed: dialed, CallTimeout: userCallTimeout, ReloadTimeout: userReloadTimeout, Logger: log,
+			Scope: unit.User, Guard: g, Dialed: dialed, CallTimeout: userCallTimeout, ReloadTimeout: userReloadTimeout, ConnectWait: userConnectWait, Logger: log,
 		})
 		if err != nil {
 			return escalate.Users{}, err
 		}
-		r, err := systemd.NewReader(systemd.ReaderOptions{Guard: g, CallTimeout: userCallTimeout, Logger: log})
+		r, err := systemd.NewReader(systemd.ReaderOptions{Guard: g, CallTimeout: userCallTimeout, ConnectWait: userConnectWait, Logger: log})
 		return escalate.Users{Manager: m, Reader: r}, err
 	}
 }
