@@ -23,6 +23,20 @@ type Ask func(verb subject.Verb, arguments any) (json.RawMessage, error)
 // entries of a node, that Make and Say were there for, against what systemctl and
 // journalctl say, field by field.
 func Compare(t *testing.T, run Run, ask Ask) {
+	comparison{t, run, ask, "system", least{180, len(Missing) - 1, 1, 80, 80}}.all(true)
+}
+
+// CompareUser is Compare for the units of an account, that MakeUser was there for, as
+// systemctl --user and journalctl --user-unit have them there.
+func CompareUser(t *testing.T, run Run, login string, ask Ask) {
+	comparison{t, AsUser(run, login), ask, "user", least{60, len(Missing) - 1, 0, 40, 20}}.all(false)
+}
+
+// least is how much there is to compare, at least, and one more.
+type least struct{ units, missing, unmet, listed, journals int }
+
+// all compares everything, with the whole journal or without.
+func (c comparison) all(journal bool) {
 	for _, one := range []struct {
 		name string
 		f    func(comparison)
@@ -33,15 +47,20 @@ func Compare(t *testing.T, run Run, ask Ask) {
 		{"journals of units", comparison.journals},
 		{"whole journal", comparison.journal},
 	} {
-		t.Run(one.name, func(t *testing.T) { one.f(comparison{t, run, ask}) })
+		if one.name == "whole journal" && !journal {
+			continue
+		}
+		c.Run(one.name, func(t *testing.T) { one.f(comparison{t, c.run, c.ask, c.scope, c.least}) })
 	}
 }
 
 // comparison is one of them.
 type comparison struct {
 	*testing.T
-	run Run
-	ask Ask
+	run   Run
+	ask   Ask
+	scope string
+	least least
 }
 
 // answer asks for a verb and reads the reply.
@@ -98,14 +117,14 @@ func (c comparison) status() {
 		for _, is := range []bool{(said.Memory == nil) == (now.Memory == nil), (said.CPU == nil) == (now.CPU == nil), (said.Tasks == nil) == (now.Tasks == nil)} {
 			require.True(c, is, "a figure of %s is there and is not", n)
 		}
-		require.Equal(c, "system", s.Scope, n)
+		require.Equal(c, c.scope, s.Scope, n)
 		require.Nil(c, s.DeclaredBy, n)
 		unmet += c.unmet(n, s.Unmet)
 		compared++
 	}
-	require.Greater(c, compared, 180)
-	require.Greater(c, missing, len(Missing)-1)
-	require.Greater(c, unmet, 1)
+	require.Greater(c, compared, c.least.units)
+	require.Greater(c, missing, c.least.missing)
+	require.Greater(c, unmet, c.least.unmet)
 	c.Logf("%d units are told as systemctl tells them, %d are unknown to both", compared, missing)
 }
 
@@ -123,7 +142,7 @@ func (c comparison) atRest(n unit.Name) (*seats.UnitStatus, unit.Details) {
 	c.Helper()
 	none := 0
 	status := func() *seats.UnitStatus {
-		reply, err := answer[seats.StatusReply](c, seats.Status, seats.StatusArguments{Unit: string(n), Lines: &none, Scope: "system"})
+		reply, err := answer[seats.StatusReply](c, seats.Status, seats.StatusArguments{Unit: string(n), Lines: &none, Scope: c.scope})
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}

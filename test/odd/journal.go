@@ -109,6 +109,7 @@ func (c comparison) said(args ...string) []entry {
 // told is what the verb says, all pages of it.
 func (c comparison) told(a seats.JournalArguments) (all []entry, omitted []seats.OmittedField, err error) {
 	c.Helper()
+	a.Scope = c.scope
 	for {
 		page, err := answer[seats.JournalReply](c, seats.Journal, a)
 		if err != nil {
@@ -159,13 +160,14 @@ func (c comparison) journals() {
 			units++
 		}
 	}
-	require.Greater(c, units, 80)
+	require.Greater(c, units, c.least.journals)
 	c.Logf("the journal of %d units", units)
 }
 
 func (c comparison) ofUnit(n unit.Name, id string, most int) int {
 	c.Helper()
-	before := c.said("-u", id)
+	flag := map[string]string{"system": "--unit=", "user": "--user-unit="}[c.scope]
+	before := c.said(flag + id)
 	told, omitted, err := c.told(seats.JournalArguments{Unit: string(n), Lines: &most})
 	if fault.Is(err, fault.NotFound) {
 		require.Empty(c, before, n)
@@ -173,7 +175,7 @@ func (c comparison) ofUnit(n unit.Name, id string, most int) int {
 	}
 	require.NoError(c, err, n)
 	require.Empty(c, omitted, n)
-	return c.same(string(n), before, told, c.said("-u", id))
+	return c.same(string(n), before, told, c.said(flag+id))
 }
 
 // journal holds all that the journal has of this boot against journalctl, what Say

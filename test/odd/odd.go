@@ -25,6 +25,9 @@ import (
 //go:embed make.sh
 var script string
 
+//go:embed make-user.sh
+var userScript string
+
 // Run runs a command on the node, which must succeed, and returns its standard
 // output.
 type Run func(args ...string) string
@@ -32,6 +35,25 @@ type Run func(args ...string) string
 // Make makes the units. The node should have nothing else to do, and is not to be
 // used for anything else afterwards.
 func Make(run Run) { run("bash", "-c", script) }
+
+// MakeUser makes units of an account whose manager runs, as Make does of the system.
+func MakeUser(run Run, login string) { run("bash", "-c", userScript, "odd", login) }
+
+// AsUser is run with systemctl and journalctl as the account itself calls them, which
+// may read the journal.
+func AsUser(run Run, login string) Run {
+	uid := strings.TrimSpace(run("id", "-u", login))
+	return func(args ...string) string {
+		as := []string{"setpriv", "--reuid", login, "--regid", login, "--groups", "systemd-journal", "env", "XDG_RUNTIME_DIR=/run/user/" + uid}
+		switch args[0] {
+		case "systemctl":
+			args = append([]string{"systemctl", "--user"}, args[1:]...)
+		case "sh": // a line for a shell: systemctl in it is the account's
+			args = append(args[:2:2], append([]string{strings.ReplaceAll(args[2], "systemctl ", "systemctl --user ")}, args[3:]...)...)
+		}
+		return run(append(as, args...)...)
+	}
+}
 
 // Missing are names of no unit, of every type.
 var Missing = []unit.Name{
