@@ -197,7 +197,7 @@ func (k *Keeper) SetLinger(l Linger) {
 // The ledger's record of it is the caller's.
 func (k *Keeper) Freed() {
 	k.mu.Lock()
-	k.freed = true
+	k.freed, k.state.Before = true, nil // at once: or it would be given back once more
 	k.mu.Unlock()
 	hand(k.wake)
 }

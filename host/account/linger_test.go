@@ -224,7 +224,12 @@ func TestTheNewAccountWaitsForTheOldOne(t *testing.T) {
 		k := w.keep(Options{Name: "opal", Known: &plan.Account{Name: "ruby", UID: 1002, Home: "/srv/ruby"}})
 		k.Wanted(true)
 		w.barred(report.AccountChanged)
+		require.NotNil(t, k.State().Before)
+		f, _ := k.begin() // as a look that is under way
 		k.Freed()
+		require.Nil(t, k.State().Before, "it would be given back once more")
+		k.publish(f, &report.Obstacle{Outcome: report.Waiting, Reason: report.AccountChanged})
+		require.Nil(t, k.State().Before)
 		w.ready()
 		require.Equal(t, "opal", w.record.Name)
 	})

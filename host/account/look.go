@@ -180,7 +180,7 @@ func (k *Keeper) publish(f facts, o *report.Obstacle) {
 		s.Identity = Identity{}
 	}
 	s.Obstacle, s.Ready, s.Gone, s.Before = o, o == nil, gone(f, o), nil
-	if o != nil && o.Reason == report.AccountChanged {
+	if o != nil && o.Reason == report.AccountChanged && !k.freed {
 		s.Before = f.known
 	}
 	s.Lingers, s.Ours = f.lingers, k.known != nil && k.known.LingerOurs
