@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"stead/host/fault"
@@ -40,6 +41,7 @@ type Manager struct {
 	changes *changes
 	cache   *cache
 	conn    *keeper
+	links   atomic.Uint64 // connections so far
 }
 
 // New checks opts and returns a Manager that is not connected; Run connects it.

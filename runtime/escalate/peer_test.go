@@ -288,3 +288,33 @@ func TestNewestConnectionIsTheOne(t *testing.T) {
 	_, err = in.ReadString('\n')
 	require.NoError(t, err)
 }
+
+// TestPID1IsAskedWhoMayAskWhenItSaidSomethingNew, and for each act when what it says
+// is not heard.
+func TestPID1IsAskedWhoMayAskWhenItSaidSomethingNew(t *testing.T) {
+	r := newRig(t)
+	r.unit("a.service", sleeper)
+	r.helper()
+	c, _ := r.client(nil)
+	asks := func(want int, why string) {
+		t.Helper()
+		r.m.mu.Lock()
+		before := r.m.asked
+		r.m.mu.Unlock()
+		_, err := c.Do(bound(t), Request{Act: Restart, Unit: "a.service"})
+		require.NoError(t, err)
+		r.m.mu.Lock()
+		defer r.m.mu.Unlock()
+		require.Equal(t, want, r.m.asked-before, why)
+	}
+	require.NoError(t, c.Wait(bound(t)))
+	asks(0, "it said so when the runtime connected")
+	r.m.setMain(me())
+	asks(1, "it said something new")
+	asks(0, "and then nothing")
+	r.m.mu.Lock()
+	r.m.deaf = true
+	r.m.mu.Unlock()
+	asks(1, "it is not heard")
+	asks(1, "it is not heard")
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stead/host/fault"
@@ -36,6 +37,7 @@ type manager interface {
 	jobber
 	linker
 	Process(ctx context.Context, name unit.Name) (unit.Process, error)
+	Mark(name unit.Name) unit.Mark
 }
 
 // Options of a Server.
@@ -109,6 +111,7 @@ func (s *Server) Run(ctx context.Context) error {
 // accept takes connections, one after the other.
 func (s *Server) accept(ctx, life context.Context) error {
 	var word unit.Process
+	var mark unit.Mark
 	var asked time.Time
 	for {
 		nc, err := s.o.Listener.AcceptUnix()
@@ -132,6 +135,7 @@ func (s *Server) accept(ctx, life context.Context) error {
 			continue
 		}
 		if from.is(word) || time.Since(asked) > fresh {
+			mark = s.o.Manager.Mark(s.o.Unit)
 			if word, err = s.process(life); err != nil {
 				s.refuse(nc, from, err.Error())
 				continue
@@ -143,6 +147,8 @@ func (s *Server) accept(ctx, life context.Context) error {
 			continue
 		}
 		c := &conn{s: s, nc: nc, from: from, word: word, told: map[string]bool{}}
+		at := mark
+		c.mark.Store(&at)
 		s.wg.Go(func() { c.serve(life) })
 	}
 }
@@ -214,7 +220,8 @@ type conn struct {
 	s    *Server
 	nc   *net.UnixConn
 	from process
-	word unit.Process // PID 1's, when it connected
+	word unit.Process              // PID 1's, when it connected
+	mark atomic.Pointer[unit.Mark] // behind which PID 1 said nothing new of who may ask
 
 	mu   sync.Mutex      // guards writes and what follows
 	told map[string]bool // calls whose end was told here and that are not forgotten
