@@ -318,3 +318,26 @@ func TestPID1IsAskedWhoMayAskWhenItSaidSomethingNew(t *testing.T) {
 	asks(1, "it is not heard")
 	asks(1, "it is not heard")
 }
+
+// An older connection may be greeted behind a newer one.
+func TestOlderConnectionDoesNotTakeThePlace(t *testing.T) {
+	s := &Server{}
+	conns := map[int]*conn{}
+	for _, number := range []int{2, 1, 3} {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		f := os.NewFile(uintptr(fds[0]), "")
+		nc, err := net.FileConn(f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		defer nc.Close()
+		defer syscall.Close(fds[1])
+		conns[number] = &conn{s: s, number: number, nc: nc.(*net.UnixConn)}
+		s.become(conns[number])
+		require.Same(t, conns[max(number, 2)], s.current)
+	}
+	for number, c := range conns {
+		_, err := c.nc.Write([]byte("x"))
+		require.Equal(t, number == 3, err == nil, "connection %d: %v", number, err)
+	}
+}

@@ -113,7 +113,7 @@ func (s *Server) accept(ctx, life context.Context) error {
 	var word unit.Process
 	var mark unit.Mark
 	var asked time.Time
-	for {
+	for number := 1; ; number++ {
 		nc, err := s.o.Listener.AcceptUnix()
 		if ctx.Err() != nil {
 			if err == nil {
@@ -146,7 +146,7 @@ func (s *Server) accept(ctx, life context.Context) error {
 			s.refuse(nc, from, "it is not the main process of "+string(s.o.Unit))
 			continue
 		}
-		c := &conn{s: s, nc: nc, from: from, word: word, told: map[string]bool{}}
+		c := &conn{s: s, number: number, nc: nc, from: from, word: word, told: map[string]bool{}}
 		at := mark
 		c.mark.Store(&at)
 		s.wg.Go(func() { c.serve(life) })
@@ -177,11 +177,16 @@ func (s *Server) refuse(nc *net.UnixConn, from process, why string) {
 	_ = nc.Close()
 }
 
-// become makes c the connection, in place of the one before.
+// become makes c the connection, in place of the one before. One that was greeted
+// behind a newer one is closed.
 func (s *Server) become(c *conn) {
 	s.mu.Lock()
 	old := s.current
-	s.current = c
+	if old == nil || old.number < c.number {
+		s.current = c
+	} else {
+		old = c
+	}
 	s.mu.Unlock()
 	if old != nil {
 		_ = old.nc.Close()
@@ -217,11 +222,12 @@ func (s *Server) tell(e *entry) {
 
 // conn is one connection of the runtime.
 type conn struct {
-	s    *Server
-	nc   *net.UnixConn
-	from process
-	word unit.Process              // PID 1's, when it connected
-	mark atomic.Pointer[unit.Mark] // behind which PID 1 said nothing new of who may ask
+	s      *Server
+	number int // in the order in which they were made
+	nc     *net.UnixConn
+	from   process
+	word   unit.Process              // PID 1's, when it connected
+	mark   atomic.Pointer[unit.Mark] // behind which PID 1 said nothing new of who may ask
 
 	mu   sync.Mutex      // guards writes and what follows
 	told map[string]bool // calls whose end was told here and that are not forgotten
