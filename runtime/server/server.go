@@ -202,7 +202,7 @@ func machine(s *Server) (built, []func(context.Context) error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := module.New(module.Options{Reader: reader, Journal: journal.Reader{}, Acts: acts, Declared: s.serving.Units})
+	m, err := module.New(module.Options{Reader: reader, Journal: journal.Reader{Boot: &journal.Boot{}}, Acts: acts, Declared: s.serving.Units})
 	if err != nil {
 		return nil, nil, err
 	}
