@@ -238,6 +238,13 @@ func TestUserScopeCannotBeActedIn(t *testing.T) {
 	require.Empty(t, f.calls)
 }
 
+func TestTemplateCannotBeActedOn(t *testing.T) {
+	f := newFakeNode()
+	_, err := f.rig(t).act(seats.Start, seats.ActArguments{Unit: "job@"})
+	requireFault(t, err, fault.Invalid, "start: job@.service: it is a template, and only its instances can be started and stopped", "")
+	require.Empty(t, f.asked)
+}
+
 func TestJobThatIsNotWaitedFor(t *testing.T) {
 	u := service("web.service").state(unit.Inactive, "dead")
 	u.hangs = true
