@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"stead/host/fault"
@@ -105,7 +106,9 @@ func dialHost(listen string) string {
 }
 
 // dnsName is a name that a certificate can be for.
-var dnsName = regexp.MustCompile(`^([a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?$`)
+var dnsName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?$`)
+})
 
 // checkListen returns an error when listen is no address to listen on: whoever
 // writes it into a unit wants to know before.
@@ -114,7 +117,7 @@ func checkListen(listen string) error {
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if err != nil || host != "" && net.ParseIP(host) == nil && !dnsName.MatchString(host) {
+	if err != nil || host != "" && net.ParseIP(host) == nil && !dnsName().MatchString(host) {
 		return fault.New(fault.Invalid, "listen", fmt.Sprintf("%q", listen), errors.New("must be HOST:PORT, with a port from 0 to 65535")).
 			WithHint("such as " + DefaultListen)
 	}
@@ -129,7 +132,7 @@ func hosts(given []string) ([]string, error) {
 	}
 	var all []string
 	for _, host := range given {
-		if net.ParseIP(host) == nil && (len(host) > 253 || !dnsName.MatchString(host)) {
+		if net.ParseIP(host) == nil && (len(host) > 253 || !dnsName().MatchString(host)) {
 			return nil, fault.New(fault.Invalid, "host", fmt.Sprintf("%q", host), fmt.Errorf("must be a DNS name or an IP address, without a port"))
 		}
 		if !slices.Contains(all, host) {
@@ -143,7 +146,7 @@ func hosts(given []string) ([]string, error) {
 // machine could reach; the loopback when there is none.
 func machineHosts() []string {
 	var all []string
-	if name, err := os.Hostname(); err == nil && dnsName.MatchString(name) {
+	if name, err := os.Hostname(); err == nil && dnsName().MatchString(name) {
 		all = append(all, name)
 	}
 	addresses, err := net.InterfaceAddrs()

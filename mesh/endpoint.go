@@ -136,12 +136,12 @@ func (e *endpoint) take(session *Session, m *nats.Msg) {
 	j := &job{m: m, last: m, asked: 1, r: Request{Subject: m.Subject, Caller: caller, Payload: m.Data}}
 	j.r.Call, j.r.Asked = nameOf(m)
 	if e.MaxRequest > 0 && len(m.Data) > e.MaxRequest {
-		e.answer(j, nil, fault.New(fault.Invalid, "call", e.Name, fmt.Errorf("request of %d bytes; at most %d", len(m.Data), e.MaxRequest)))
+		e.turn(j, fault.New(fault.Invalid, "call", e.Name, fmt.Errorf("request of %d bytes; at most %d", len(m.Data), e.MaxRequest)))
 		return
 	}
 	switch joined, closed := e.begin(j); {
 	case closed:
-		e.answer(j, nil, fault.New(fault.Unavailable, "call", e.Name, errors.New("the service is stopping")))
+		e.turn(j, fault.New(fault.Unavailable, "call", e.Name, errors.New("the service is stopping")))
 		return
 	case joined:
 		return
@@ -155,7 +155,15 @@ func (e *endpoint) take(session *Session, m *nats.Msg) {
 		go e.work(j)
 	default:
 		e.count(func(c *counts) { c.busy++ })
-		e.answer(j, nil, e.busy())
+		e.turn(j, e.busy())
+	}
+}
+
+// turn answers a call that reaches no handler.
+func (e *endpoint) turn(j *job, err error) {
+	e.answer(j, nil, err)
+	if e.Turned != nil {
+		e.Turned(j.r, j.m.Header.Get(streamHeader) != "", err)
 	}
 }
 
@@ -205,7 +213,7 @@ func (e *endpoint) work(j *job) {
 		e.waiting.Add(-1)
 	case <-ctx.Done():
 		e.waiting.Add(-1)
-		e.answer(j, nil, e.busy())
+		e.turn(j, e.busy())
 		return
 	}
 	e.running.Add(1)

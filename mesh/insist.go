@@ -20,9 +20,8 @@ const (
 )
 
 const (
-	maxCall     = 64 // bytes of a call's name
-	mostUnheard = 16 // answers that came and were not looked at
-	mostAsked   = 24 * time.Hour
+	maxCall   = 64 // bytes of a call's name
+	mostAsked = 24 * time.Hour
 	// askAgain is after how long without an answer a call is asked again, and
 	// firstAgain after how long when nothing was done; that doubles up to the other.
 	askAgain   = 500 * time.Millisecond
@@ -102,13 +101,11 @@ func (i *insistence) on(ctx context.Context, s *Session) (*nats.Msg, error) {
 	defer end()
 	ctx, end = i.c.asks.begin(ctx, i.subject)
 	defer end()
-	came := make(chan *nats.Msg, mostUnheard)
-	inbox := s.nc.NewInbox()
-	sub, err := s.nc.ChanSubscribe(inbox, came)
+	inbox, came, leave, err := s.inbox()
 	if err != nil {
 		return nil, lostOr(err)
 	}
-	defer func() { _ = sub.Unsubscribe() }()
+	defer leave()
 	next := time.NewTimer(0)
 	defer next.Stop()
 	pause, silent := firstAgain, 0

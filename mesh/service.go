@@ -49,6 +49,10 @@ type Endpoint struct {
 	// Stream answers the calls of Conn.Follow, which Handler never sees; nil: they
 	// are refused. The subject is then a verb of one node.
 	Stream Streamer
+	// Turned is told of every call that is answered without Handler or Stream, and with
+	// what; it must return at once. Nil: nobody is told. Calls that are dropped, since
+	// their caller may not call, are none.
+	Turned func(r Request, streamed bool, err error)
 	// Signed answers only calls that the caller signed, which operators do. Without
 	// it who calls is the word of whoever owns the NATS servers.
 	Signed bool

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,7 +25,11 @@ func TestHandlerThatFailsCostsOneCall(t *testing.T) {
 	_, controller, host := pair(t)
 	release := make(chan struct{})
 	var nothing []int
+	turned := make(chan string, 10)
 	s, end := serve(t, controller, mesh.Endpoint{
+		Turned: func(r mesh.Request, streamed bool, err error) {
+			turned <- fmt.Sprintf("%s %d %t %s", r.Caller.Name, len(r.Payload), streamed, fault.ClassOf(err))
+		},
 		Timeout: 300 * time.Millisecond, Together: 2, MaxRequest: 100, MaxReply: 100,
 		Handler: func(_ context.Context, r mesh.Request) ([]byte, error) {
 			switch string(r.Payload) {
@@ -54,6 +59,9 @@ func TestHandlerThatFailsCostsOneCall(t *testing.T) {
 	err := call("ok")
 	require.Equal(t, fault.Unavailable, fault.ClassOf(err), "hung handlers keep their slots")
 	require.ErrorContains(t, err, "busy: 2 calls run")
+	require.Equal(t, "ws1 101 false invalid", <-turned, "calls that reach no handler are told")
+	require.Equal(t, "ws1 2 false unavailable", <-turned)
+	require.Empty(t, turned)
 	close(release)
 	require.Eventually(t, func() bool { return call("ok") == nil }, patience, 10*time.Millisecond)
 

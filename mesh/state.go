@@ -29,6 +29,8 @@ type Session struct {
 	closed chan struct{} // after the last of nc's callbacks
 	lost   context.Context
 	end    context.CancelCauseFunc
+
+	inboxes inboxes
 }
 
 // NATS is the connection itself. It is for the packages below mesh: no other

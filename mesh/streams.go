@@ -20,7 +20,7 @@ func (e *endpoint) takeStream(session *Session, j *job) {
 		err = fault.New(fault.Denied, "follow", e.Name, errors.New("the server does not say which user calls"))
 	}
 	if err != nil {
-		e.answer(j, nil, err)
+		e.turn(j, err)
 		return
 	}
 	select {
@@ -28,7 +28,7 @@ func (e *endpoint) takeStream(session *Session, j *job) {
 		go e.flow(session, j, control)
 	default:
 		e.count(func(c *counts) { c.busy++ })
-		e.answer(j, nil, fault.New(fault.Unavailable, "follow", e.Name, fmt.Errorf("busy: %d streams run", len(e.flows))))
+		e.turn(j, fault.New(fault.Unavailable, "follow", e.Name, fmt.Errorf("busy: %d streams run", len(e.flows))))
 	}
 }
 
@@ -52,7 +52,7 @@ func (e *endpoint) flow(session *Session, j *job, control string) {
 		err = sub.SetPendingLimits(hints, hints*maxControl*32) // the server's word about the caller comes with each
 	}
 	if err != nil {
-		e.answer(j, nil, fault.New(fault.Unavailable, "follow", e.Name, err))
+		e.turn(j, fault.New(fault.Unavailable, "follow", e.Name, err))
 		return
 	}
 	s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"stead/host/fault"
 	"stead/mesh/subject"
@@ -54,14 +55,14 @@ func (m Manifest) Claim(s subject.Seat, n subject.Node) seats.Claim {
 	return c
 }
 
-var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`) })
 
 // Check returns an error of class invalid when a manifest contradicts itself.
 func (m Manifest) Check() error {
 	bad := func(format string, args ...any) error {
 		return fault.New(fault.Invalid, "module", fmt.Sprintf("%q", m.Name), fmt.Errorf(format, args...))
 	}
-	if !name.MatchString(m.Name) {
+	if !name().MatchString(m.Name) {
 		return bad("its name must be a DNS label")
 	}
 	var seen []subject.Verb

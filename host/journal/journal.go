@@ -43,6 +43,32 @@ type Reader struct {
 	Scope unit.Scope // "" is unit.System
 	UID   uint32     // whose units they are, in user scope
 	Count int        // lines for each unit; 0 means 10
+	Boot  *Boot      // of this process; nil: it is looked for each time that it is needed
+}
+
+// Boot is which boot this is, once the journal said so: no process is of two.
+// Looking costs a journalctl.
+type Boot struct {
+	mu sync.Mutex
+	id string
+}
+
+// find returns the boot id, "" when the journal has no entry yet.
+func (b *Boot) find(ctx context.Context) (string, error) {
+	if b == nil {
+		return thisBoot(ctx)
+	}
+	b.mu.Lock()
+	id := b.id
+	b.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	id, err := thisBoot(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.id = id
+	return id, err
 }
 
 // Lines returns the last lines of each unit in this boot, oldest first, as
@@ -53,7 +79,7 @@ func (r Reader) Lines(ctx context.Context, names []unit.Name) map[unit.Name][]st
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallel)
-	boot, err := thisBoot(ctx)
+	boot, err := r.Boot.find(ctx)
 	if err != nil {
 		return unread(names, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -177,4 +178,24 @@ func TestArgumentsThatBreakARuleAreNamed(t *testing.T) {
 	for _, field := range []string{"unit:", "lines:", "priority:", "boot:"} {
 		require.ErrorContains(t, err, field, "all at once")
 	}
+}
+
+// TestBootIsLookedForOnce: it is that of the process, and costs a journalctl.
+func TestBootIsLookedForOnce(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	var b Boot
+	require.Eventually(t, func() bool {
+		id, err := b.find(t.Context())
+		return err == nil && id != ""
+	}, 10*time.Second, 10*time.Millisecond)
+	want, err := thisBoot(t.Context())
+	require.NoError(t, err)
+	t.Setenv("PATH", t.TempDir())
+	_, err = thisBoot(t.Context())
+	require.Error(t, err, "there is no journalctl any more")
+	got, err := b.find(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

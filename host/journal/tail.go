@@ -20,7 +20,7 @@ func (r Reader) Tail(ctx context.Context, name unit.Name, count int) ([]string, 
 	if count <= 0 {
 		return nil, nil
 	}
-	boot, err := thisBoot(ctx)
+	boot, err := r.Boot.find(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,7 +25,7 @@ func (d document) parseTree() (*yaml.Node, *rawProblem) {
 	return nil, &rawProblem{min(max(line, 1), last), "not YAML: " + err, syntaxCure(err)}
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var yamlError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`) })
 
 // parseYAML parses text with one line put before it: the parser names no line
 // for an error on the first one.
@@ -32,7 +33,7 @@ func parseYAML(text []byte) (node *yaml.Node, line int, err string) {
 	var doc yaml.Node
 	e := yaml.Unmarshal(append([]byte{'\n'}, text...), &doc)
 	if e != nil {
-		m := yamlError.FindStringSubmatch(strings.ReplaceAll(e.Error(), "\n", " "))
+		m := yamlError().FindStringSubmatch(strings.ReplaceAll(e.Error(), "\n", " "))
 		line, _ = strconv.Atoi(m[1])
 		if !fromParser(m[2]) {
 			line--

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"stead/host/fault"
@@ -50,7 +51,8 @@ type Manager struct {
 	changes *changes
 	cache   *cache
 	conn    *keeper
-	door    *door // nil where the way is root's
+	door    *door         // nil where the way is root's
+	links   atomic.Uint64 // connections so far
 }
 
 // New checks opts and returns a Manager that is not connected; Run connects it.

@@ -20,6 +20,9 @@ type receiver struct {
 	live      bool // between attach and detach: what comes outside is covered by Changes.All
 	reloading bool
 	prints    map[unit.Name]*prints
+	id        uint64 // of the connection
+	words     uint64 // changes and unloads that were told
+	removal   uint64 // words at the last unload
 }
 
 // prints tell apart the signals that carry a change of a unit from those that
@@ -27,11 +30,12 @@ type receiver struct {
 // looks do, or because the unit spoke (StatusText).
 type prints struct {
 	unit, kind facts
+	words      uint64   // of the receiver, at the last change
 	run        *running // what the last signal of the type's interface said, until that of Unit comes
 }
 
 func newReceiver(m *Manager) *receiver {
-	return &receiver{m: m, wary: m.door != nil, prints: map[unit.Name]*prints{}}
+	return &receiver{m: m, wary: m.door != nil, prints: map[unit.Name]*prints{}, id: m.links.Add(1)}
 }
 
 func (r *receiver) setLive(live bool) {
@@ -57,6 +61,8 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 		r.m.cache.unloaded(n)
 		if !r.reloading { // a reload announces all units anew, as they were
 			delete(r.prints, n)
+			r.words++
+			r.removal = r.words
 		}
 	case managerIfc + ".Reloading":
 		if dbus.Store(s.Body, &r.reloading) == nil {
@@ -64,6 +70,22 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 			r.m.changes.reload(r.reloading)
 		}
 	}
+}
+
+// Mark is that of what was told of a unit so far. It is as new as the last answer
+// to a call: the manager says what changed before it reads the next message.
+func (m *Manager) Mark(name unit.Name) unit.Mark {
+	l := m.conn.current()
+	if l == nil {
+		return unit.Mark{}
+	}
+	r := l.signals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.prints[name]; p != nil {
+		return unit.MarkOf(r.id, p.words)
+	}
+	return unit.MarkOf(r.id, r.removal)
 }
 
 // Standing is how a unit stands by the manager's last word of it, which costs no
@@ -139,6 +161,8 @@ func (r *receiver) propertiesChanged(n unit.Name, iface string, f facts) {
 	}
 	if f != *last {
 		*last = f
+		r.words++
+		p.words = r.words
 		r.m.changes.changed(n)
 	}
 }

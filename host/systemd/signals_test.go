@@ -138,3 +138,37 @@ func TestSignalsOfAnotherShapeAreLeftAlone(t *testing.T) {
 	p.sync(m)
 	require.Zero(t, m.Drain())
 }
+
+// TestMarkIsAnotherOnceTheManagerSaidSomethingNew of that unit: a call that was
+// answered behind it is enough to know.
+func TestMarkIsAnotherOnceTheManagerSaidSomethingNew(t *testing.T) {
+	p, m := quietPeer(t)
+	const a = unit.Name("a.service")
+	differs := func(want bool, what string, say func(s *session)) {
+		t.Helper()
+		before := m.Mark(a)
+		require.NotZero(t, before)
+		say(p.session())
+		p.sync(m)
+		require.Equal(t, want, m.Mark(a) != before, what)
+	}
+	pid := func(n uint32) map[string]dbus.Variant { return map[string]dbus.Variant{"MainPID": dbus.MakeVariant(n)} }
+	differs(true, "the first word", func(s *session) { s.changed(a, typeIfcs["service"], pid(7)) })
+	differs(false, "the same again", func(s *session) { s.changed(a, typeIfcs["service"], pid(7)) })
+	differs(true, "another process", func(s *session) { s.changed(a, typeIfcs["service"], pid(8)) })
+	differs(true, "another state", func(s *session) { s.changed(a, unitIfc, state("active", 1)) })
+	differs(false, "another unit", func(s *session) {
+		s.changed("b.service", unitIfc, state("active", 1))
+		s.signal(busPath, managerIfc, "UnitRemoved", "b.service", pathOfUnit("b.service"))
+	})
+	differs(true, "it was unloaded", func(s *session) { s.signal(busPath, managerIfc, "UnitRemoved", a, pathOfUnit(a)) })
+	differs(true, "it came and went", func(s *session) {
+		s.changed(a, unitIfc, state("active", 2))
+		s.signal(busPath, managerIfc, "UnitRemoved", a, pathOfUnit(a))
+	})
+	before := m.Mark(a)
+	require.NoError(t, p.session().nc.Close())
+	require.Eventually(t, func() bool { return m.Mark(a) != before }, 10*time.Second, time.Millisecond)
+	connected(t, m)
+	require.NotEqual(t, before, m.Mark(a), "it is of another connection")
+}

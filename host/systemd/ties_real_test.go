@@ -128,3 +128,44 @@ func TestWhatAJobMadeOfItsUnitIsToldBeforeItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsTheMainProcessIsToldBeforeItIsAnswered: a Mark that is the same behind an
+// answer says that nothing changed, however the main process becomes another.
+func TestWhoIsTheMainProcessIsToldBeforeItIsAnswered(t *testing.T) {
+	if !lab.Inside(t, lab.Options{}) {
+		return
+	}
+	for name, text := range map[string]string{
+		"dies.service": "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=1ms\nExecStart=/bin/sleep 0.02\n",
+		"hands.service": "[Service]\nType=notify\nNotifyAccess=all\nExecStart=/bin/sh -c 'sleep infinity & other=$$!; systemd-notify --ready; " +
+			"while :; do systemd-notify MAINPID=$$other; systemd-notify MAINPID=$$$$; done'\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join("/etc/systemd/system", name), []byte(text), 0o644))
+	}
+	m := connect(t, Options{})
+	_, err := m.Reload(t.Context())
+	require.NoError(t, err)
+	startAll(t, m, []unit.Name{"dies.service", "hands.service"})
+	for _, name := range []unit.Name{"dies.service", "hands.service"} {
+		mark := m.Mark(name)
+		word, err := m.Process(t.Context(), name)
+		require.NoError(t, err)
+		changes, same := 0, 0
+		for end := time.Now().Add(20 * time.Second); changes < 50 && time.Now().Before(end); {
+			at := m.Mark(name)
+			now, err := m.Process(t.Context(), name)
+			require.NoError(t, err)
+			if m.Mark(name) == mark {
+				require.Equal(t, word, now, "%s: nothing new was said, and it is another one", name)
+				same++
+				continue
+			}
+			if now != word {
+				changes++
+			}
+			mark, word = at, now
+		}
+		require.Equal(t, 50, changes, name)
+		t.Log(name, "was the same", same, "times")
+	}
+}

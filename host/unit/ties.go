@@ -10,6 +10,14 @@ type Process struct {
 	Invocation string // InvocationID in hex of this run
 }
 
+// Mark tells apart what a manager said of a unit at two moments: while it is the
+// same, the manager said nothing new of it. The zero Mark is none: whatever it says
+// now is not heard.
+type Mark struct{ connection, words uint64 }
+
+// MarkOf is the mark behind so many words of a connection, which is not 0.
+func MarkOf(connection, words uint64) Mark { return Mark{connection, words} }
+
 // Ties are how a unit stands, by itself and to others, as its manager has it in
 // memory. The lists are sorted.
 type Ties struct {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,7 +25,7 @@ const (
 	maxConsumers = 256
 )
 
-var bucketName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 
 // Options say what a bucket is.
 type Options struct {
@@ -49,7 +50,7 @@ type Bucket[T any] struct {
 // Open makes the bucket when it is missing, and puts it right when its bounds
 // are others. It is refused when a bucket is there that cannot be put right.
 func Open[T any](ctx context.Context, conn *mesh.Conn, o Options, codec Codec[T]) (*Bucket[T], error) {
-	if !bucketName.MatchString(o.Name) || o.MaxBytes <= 0 || o.MaxValue <= 0 || o.Logger == nil || codec.Encode == nil || codec.Decode == nil {
+	if !bucketName().MatchString(o.Name) || o.MaxBytes <= 0 || o.MaxValue <= 0 || o.Logger == nil || codec.Encode == nil || codec.Decode == nil {
 		return nil, fault.New(fault.Internal, "open bucket", o.Name, errors.New("name, bounds, logger and codec are required"))
 	}
 	o.Replicas = max(o.Replicas, 1)

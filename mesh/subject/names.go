@@ -2,7 +2,6 @@ package subject
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"stead/host/fault"
@@ -37,10 +36,28 @@ const (
 // with it.
 const controlPrefix = "ctl-"
 
-var (
-	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	word  = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,61}[a-z0-9])?$`)
-)
+// mostName is how long a name may be.
+const mostName = 63
+
+// isLabel and isWord are no patterns, which every command of stead would have to
+// compile before it does anything.
+func isLabel(s string) bool {
+	return s != "" && len(s) <= mostName && s[0] != '-' && s[len(s)-1] != '-' && made(s, "-")
+}
+
+func isWord(s string) bool {
+	return s != "" && len(s) <= mostName && s[0] >= 'a' && s[0] <= 'z' && s[len(s)-1] != '-' && s[len(s)-1] != '_' && made(s, "-_")
+}
+
+// made reports whether s has nothing but a-z, 0-9 and others.
+func made(s, others string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte(others, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // ParseNode returns the node called s, and an error of class invalid when s is
 // no DNS label: 1 to 63 of a-z, 0-9 and "-", with no "-" at either end.
@@ -72,7 +89,7 @@ func ParseVerb(s string) (Verb, error) {
 // names of people and controllers follow the rule of nodes. What names the kind
 // of thing in the message.
 func CheckLabel(what, s string) error {
-	if !label.MatchString(s) {
+	if !isLabel(s) {
 		return fault.New(fault.Invalid, what, fmt.Sprintf("%q", s),
 			fmt.Errorf("must be a DNS label: 1 to 63 of a-z, 0-9 and \"-\", beginning and ending with a letter or digit"))
 	}
@@ -80,7 +97,7 @@ func CheckLabel(what, s string) error {
 }
 
 func parse[T ~string](what, s string) (T, error) {
-	if !word.MatchString(s) {
+	if !isWord(s) {
 		return "", fault.New(fault.Invalid, what, fmt.Sprintf("%q", s),
 			fmt.Errorf("must be 1 to 63 of a-z, 0-9, \"-\" and \"_\", beginning with a letter"))
 	}

@@ -1,6 +1,7 @@
 package subject_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -115,5 +116,22 @@ func FuzzParse(f *testing.F) {
 		}
 		require.Equal(t, s, a.String())
 		require.False(t, strings.ContainsAny(s, "*> \t\r\n"))
+	})
+}
+
+// FuzzNamesAreOfTheirPatterns holds the rules of names against the patterns by which
+// they are known.
+func FuzzNamesAreOfTheirPatterns(f *testing.F) {
+	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	word := regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,61}[a-z0-9])?$`)
+	for _, s := range []string{"", "a", "-", "_", "a-", "-a", "a_", "_a", "a_b-c", "a-b", "0", "0a", "A", "a.b", "a*", "a>", "a b", "ä", "a\n", "\x00",
+		strings.Repeat("a", 62), strings.Repeat("a", 63), strings.Repeat("a", 64)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		_, err := subject.ParseNode(s)
+		require.Equal(t, label.MatchString(s), err == nil, "%q", s)
+		_, err = subject.ParseSeat(s)
+		require.Equal(t, word.MatchString(s), err == nil, "%q", s)
 	})
 }

@@ -111,6 +111,9 @@ func (v view) alone(ctx context.Context, act escalate.Act, name string, o order)
 	if err != nil {
 		return job{}, err
 	}
+	if n.IsTemplate() {
+		return job{}, about(fault.Invalid, string(act), n, "it is a template, and only its instances can be started and stopped")
+	}
 	if why := v.forbidden(act, n); why != "" {
 		return job{}, about(fault.Refused, string(act), n, "it is protected: %s", why)
 	}

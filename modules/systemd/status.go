@@ -30,7 +30,7 @@ func (m *Module) Status(ctx context.Context, a seats.StatusArguments) (seats.Sta
 	if err != nil {
 		return reply, err
 	}
-	seen, blind, err := look(ctx, m.views(a.Scope), func(ctx context.Context, v view) (unit.Details, error) { return v.Details(ctx, n) })
+	seen, blind, err := look(ctx, m.views(a.Scope), func(ctx context.Context, v view) (told, error) { return v.told(ctx, n, a.Lines) })
 	if err != nil {
 		return reply, err
 	}
@@ -39,9 +39,9 @@ func (m *Module) Status(ctx context.Context, a seats.StatusArguments) (seats.Sta
 	for _, l := range seen {
 		read = append(read, l.view)
 		if d := l.got; exists(d.Load, d.Active) {
-			s := statusOf(d)
-			s.Scope, s.DeclaredBy = string(l.scope), m.owners(l.scope).of(namesOf(d)...)
-			l.lines(ctx, &s, a.Lines)
+			s := statusOf(d.Details)
+			s.Scope, s.DeclaredBy = string(l.scope), m.owners(l.scope).of(namesOf(d.Details)...)
+			d.into(&s)
 			reply.Units = append(reply.Units, s)
 		}
 	}
@@ -51,25 +51,63 @@ func (m *Module) Status(ctx context.Context, a seats.StatusArguments) (seats.Sta
 	return reply, nil
 }
 
-// lines fills in the last log lines.
-func (v view) lines(ctx context.Context, s *seats.UnitStatus, asked *int) {
+// told is what there is to say of a unit in one scope.
+type told struct {
+	unit.Details
+	tail
+}
+
+// told asks about a unit. Most are asked about by their own name, which the journal
+// has: its lines take ten times as long as all else, and are not waited for twice.
+func (v view) told(ctx context.Context, n unit.Name, lines *int) (told, error) {
+	early, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begun := v.tailing(early, n, lines)
+	d, err := v.Details(ctx, n)
+	if err != nil || d.ID != n || !exists(d.Load, d.Active) {
+		cancel()
+	}
+	t := told{Details: d, tail: begun()}
+	if err == nil && d.ID != n && exists(d.Load, d.Active) {
+		t.tail = v.tailing(ctx, d.ID, lines)()
+	}
+	return t, err
+}
+
+// tail are the last log lines of a unit, or why there are none.
+type tail struct {
+	lines []string
+	why   string
+}
+
+// tailing begins to read the last log lines, and returns what waits for them.
+func (v view) tailing(ctx context.Context, n unit.Name, asked *int) (wait func() tail) {
 	count := defaultLines
 	if asked != nil {
 		count = *asked
 	}
-	if count == 0 {
-		return
+	switch {
+	case count == 0:
+		return func() tail { return tail{} }
+	case !tool.MayReadLogs(ctx):
+		return func() tail { return tail{why: "log lines are for who may read the journal"} }
 	}
-	if !tool.MayReadLogs(ctx) {
-		s.LinesError = "log lines are for who may read the journal"
-		return
-	}
-	lines, err := v.tail(ctx, unit.Name(s.ID), count)
-	if err != nil {
-		s.LinesError = cut(err.Error(), mostText)
-		return
-	}
-	size := 0
+	got := make(chan tail, 1)
+	go func() {
+		lines, err := v.tail(ctx, n, count)
+		if err != nil {
+			got <- tail{why: cut(err.Error(), mostText)}
+			return
+		}
+		got <- tail{lines: lines}
+	}()
+	return func() tail { return <-got }
+}
+
+// into fills the lines in, as many as fit into one answer.
+func (t tail) into(s *seats.UnitStatus) {
+	s.LinesError = t.why
+	lines, size := t.lines, 0
 	for i := len(lines) - 1; i >= 0; i-- {
 		text, _ := json.Marshal(lines[i]) // a text always encodes
 		if size += len(text) + 1; size > mostLines {

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,4 +206,47 @@ func TestStatusOfNoUnit(t *testing.T) {
 	f.fails["Details"] = fault.New(fault.Unavailable, "read unit", "web.service", errors.New("no connection"))
 	_, err = r.status(seats.StatusArguments{Unit: "web"})
 	requireFault(t, err, fault.Unavailable, "read unit: web.service: no connection", "")
+}
+
+// meeting is a node on which a unit is looked at and its log read at one time, or
+// not at all.
+type meeting struct {
+	*fakeNode
+	looks, reads chan struct{}
+}
+
+func (m meeting) Details(ctx context.Context, n unit.Name) (unit.Details, error) {
+	select {
+	case m.looks <- struct{}{}:
+	case <-m.reads:
+	case <-ctx.Done():
+		return unit.Details{}, ctx.Err()
+	}
+	return m.fakeNode.Details(ctx, n)
+}
+
+func (m meeting) Tail(ctx context.Context, n unit.Name, count int) ([]string, error) {
+	select {
+	case m.reads <- struct{}{}:
+	case <-m.looks:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return m.fakeNode.Tail(ctx, n, count)
+}
+
+func TestStatusReadsTheLogWhileItLooks(t *testing.T) {
+	f := newFakeNode(service("web.service", "www.service"))
+	f.units["web.service"].lines = []string{"up"}
+	m := meeting{f, make(chan struct{}), make(chan struct{})}
+	r := newRig(t, Options{Reader: m, Journal: m, Acts: f, UserFolders: []string{}, Declared: func() []wire.DeclaredUnit { return nil }})
+	reply, err := r.status(seats.StatusArguments{Unit: "web"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"up"}, reply.Units[0].Lines)
+
+	// An alias is no name of the journal's: it is read by the unit's own.
+	reply, err = f.rig(t).status(seats.StatusArguments{Unit: "www"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"up"}, reply.Units[0].Lines)
+	require.Equal(t, 3, f.calls["Tail"])
 }

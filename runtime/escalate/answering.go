@@ -78,9 +78,8 @@ func (s *Server) asked(ctx context.Context, c *conn, a asked) ([]*piece, error) 
 	case <-ctx.Done():
 		return nil, fault.New(fault.Unavailable, op, "", errors.New("busy: other questions are not answered"))
 	}
-	same := s.sameRuntime(ctx, c)
 	parts, err := s.tenants.ask(ctx, a.question)
-	switch is, failed := same(); {
+	switch is, failed := c.is(ctx); {
 	case failed != nil:
 		return nil, fault.New(fault.Unavailable, op, "", failed)
 	case !is:

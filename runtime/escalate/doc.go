@@ -5,12 +5,12 @@
 // Server is the helper. It listens on one socket, and serves one peer: the
 // process that is the main process of stead-runtime.service at this moment, as
 // PID 1 says and not as the peer does, with the account of that unit. That is
-// asked when the peer connects and again before every act, and each message must
-// have been sent by that very process: a child that inherited the connection, a
-// process of the same account and root itself are refused. What it is asked it
-// judges anew: the act is one of the list, the unit is named and never a path,
-// units that stead stands on are not stopped, also not by way of another unit.
-// Each act is logged.
+// asked when the peer connects and again before every act, unless PID 1 said nothing
+// new of that unit since. Each message must have been sent by that very process: a
+// child that inherited the connection, a process of the same account and root itself
+// are refused. What it is asked it judges anew: the act is one of the list, the unit
+// is named and never a path, units that stead stands on are not stopped, also not by
+// way of another unit. Each act is logged.
 //
 // Client is the runtime's end: it keeps one connection, and any number of calls
 // go over it at once. A call is known by an id of the caller's making, and is

@@ -46,7 +46,7 @@ func judge(ctx context.Context, m looker, r Request) (unit.Ties, error) {
 		err = refuseStop(ctx, m, r, ties)
 	}
 	if _, job := r.Act.job(); err == nil && job && ties.Load == unit.NotFound && ties.Active == unit.Inactive {
-		err = fault.New(fault.NotFound, string(r.Act), string(r.Unit), fmt.Errorf("Unit %s not found.", r.Unit))
+		err = fault.New(fault.NotFound, string(r.Act), string(r.Unit), fmt.Errorf("Unit %s not found.", r.Unit)) //nolint:staticcheck // systemd's own words
 	}
 	return ties, first(err)
 }

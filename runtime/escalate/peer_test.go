@@ -288,3 +288,56 @@ func TestNewestConnectionIsTheOne(t *testing.T) {
 	_, err = in.ReadString('\n')
 	require.NoError(t, err)
 }
+
+// TestPID1IsAskedWhoMayAskWhenItSaidSomethingNew, and for each act when what it says
+// is not heard.
+func TestPID1IsAskedWhoMayAskWhenItSaidSomethingNew(t *testing.T) {
+	r := newRig(t)
+	r.unit("a.service", sleeper)
+	r.helper()
+	c, _ := r.client(nil)
+	asks := func(want int, why string) {
+		t.Helper()
+		r.m.mu.Lock()
+		before := r.m.asked
+		r.m.mu.Unlock()
+		_, err := c.Do(bound(t), Request{Act: Restart, Unit: "a.service"})
+		require.NoError(t, err)
+		r.m.mu.Lock()
+		defer r.m.mu.Unlock()
+		require.Equal(t, want, r.m.asked-before, why)
+	}
+	require.NoError(t, c.Wait(bound(t)))
+	asks(0, "it said so when the runtime connected")
+	r.m.setMain(me())
+	asks(1, "it said something new")
+	asks(0, "and then nothing")
+	r.m.mu.Lock()
+	r.m.deaf = true
+	r.m.mu.Unlock()
+	asks(1, "it is not heard")
+	asks(1, "it is not heard")
+}
+
+// An older connection may be greeted behind a newer one.
+func TestOlderConnectionDoesNotTakeThePlace(t *testing.T) {
+	s := &Server{}
+	conns := map[int]*conn{}
+	for _, number := range []int{2, 1, 3} {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		f := os.NewFile(uintptr(fds[0]), "")
+		nc, err := net.FileConn(f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		defer nc.Close()
+		defer syscall.Close(fds[1])
+		conns[number] = &conn{s: s, number: number, nc: nc.(*net.UnixConn)}
+		s.become(conns[number])
+		require.Same(t, conns[max(number, 2)], s.current)
+	}
+	for number, c := range conns {
+		_, err := c.nc.Write([]byte("x"))
+		require.Equal(t, number == 3, err == nil, "connection %d: %v", number, err)
+	}
+}

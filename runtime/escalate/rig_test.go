@@ -41,11 +41,13 @@ type pid1 struct {
 
 	mu    sync.Mutex
 	main  unit.Process
+	mark  uint64
 	asked int
 	err   error
 	ties  map[unit.Name]unit.Ties
 	// untold are units that it says nothing of when a job ends.
 	untold map[unit.Name]bool
+	deaf   bool // what it says is not heard: there is no mark
 	// tiesErr is answered in place of ties.
 	tiesErr error
 }
@@ -76,6 +78,17 @@ func (p *pid1) setMain(main unit.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.main = main
+	p.mark++
+}
+
+// Mark is another one with each main process.
+func (p *pid1) Mark(unit.Name) unit.Mark {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaf {
+		return unit.Mark{}
+	}
+	return unit.MarkOf(1, p.mark)
 }
 
 func (p *pid1) Ties(ctx context.Context, names []unit.Name) ([]unit.Ties, error) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stead/host/fault"
@@ -37,6 +38,7 @@ const (
 type manager interface {
 	units
 	processes
+	Mark(name unit.Name) unit.Mark
 }
 
 // Options of a Server.
@@ -97,7 +99,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, book: b, began: time.Now(), acts: make(chan struct{}, maxActs), userActs: make(chan struct{}, maxActs), reads: newReads()}
 	s.system = newSide(s, o.Manager, owner{})
 	if o.Users != nil {
-		s.tenants = &tenants{s: s, known: accounts{o.Account, o.Login}, wake: make(chan struct{}, 1)}
+		s.tenants = &tenants{s: s, known: accounts{o.Account, o.Login}, keep: tenantIdle, wake: make(chan struct{}, 1)}
 	}
 	return s, nil
 }
@@ -138,8 +140,9 @@ func (s *Server) Run(ctx context.Context) error {
 // accept takes connections, one after the other.
 func (s *Server) accept(ctx, life context.Context) error {
 	var word unit.Process
+	var mark unit.Mark
 	var asked time.Time
-	for {
+	for number := 1; ; number++ {
 		nc, err := s.o.Listener.AcceptUnix()
 		if ctx.Err() != nil {
 			if err == nil {
@@ -161,6 +164,7 @@ func (s *Server) accept(ctx, life context.Context) error {
 			continue
 		}
 		if from.is(word) || time.Since(asked) > fresh {
+			mark = s.o.Manager.Mark(s.o.Unit)
 			if word, err = s.process(life); err != nil {
 				s.refuse(nc, from, err.Error())
 				continue
@@ -171,7 +175,9 @@ func (s *Server) accept(ctx, life context.Context) error {
 			s.refuse(nc, from, "it is not the main process of "+string(s.o.Unit))
 			continue
 		}
-		c := &conn{s: s, nc: nc, from: from, word: word, told: map[string]bool{}}
+		c := &conn{s: s, number: number, nc: nc, from: from, word: word, told: map[string]bool{}}
+		at := mark
+		c.mark.Store(&at)
 		s.wg.Go(func() { c.serve(life) })
 	}
 }
@@ -200,11 +206,16 @@ func (s *Server) refuse(nc *net.UnixConn, from process, why string) {
 	_ = nc.Close()
 }
 
-// become makes c the connection, in place of the one before.
+// become makes c the connection, in place of the one before. One that was greeted
+// behind a newer one is closed.
 func (s *Server) become(c *conn) {
 	s.mu.Lock()
 	old := s.current
-	s.current = c
+	if old == nil || old.number < c.number {
+		s.current = c
+	} else {
+		old = c
+	}
 	s.mu.Unlock()
 	if old != nil {
 		_ = old.nc.Close()
@@ -240,10 +251,12 @@ func (s *Server) tell(e *entry) {
 
 // conn is one connection of the runtime.
 type conn struct {
-	s    *Server
-	nc   *net.UnixConn
-	from process
-	word unit.Process // PID 1's, when it connected
+	s      *Server
+	number int // in the order in which they were made
+	nc     *net.UnixConn
+	from   process
+	word   unit.Process              // PID 1's, when it connected
+	mark   atomic.Pointer[unit.Mark] // behind which PID 1 said nothing new of who may ask
 
 	mu   sync.Mutex      // guards writes and what follows
 	told map[string]bool // calls whose end was told here and that are not forgotten

@@ -83,15 +83,16 @@ func (s *Server) refuseCall(c *conn, a asked, err error) {
 // begin asks once more who asks, judges, notes and does.
 func (sd *side) begin(ctx context.Context, c *conn, a asked, r Request) {
 	s := sd.s
-	// Both are asked at once: a restart takes 4 ms, and is to take little more.
-	same := s.sameRuntime(ctx, c)
 	ties, err := judge(ctx, sd.m, r)
-	is, failed := same()
-	switch {
+	still := c.still
+	if r.Scope == unit.User {
+		still = c.is // it is not PID 1 who answered
+	}
+	switch same, failed := still(ctx); {
 	case failed != nil:
 		s.refuseCall(c, a, notDone(r, failed))
 		return
-	case !is:
+	case !same:
 		s.o.Logger.Warn("act refused", append(about(r.Act, string(r.Unit), a.For, r.Scope), "pid", c.from.pid, "reason", "the runtime's main process is another one now")...)
 		_ = c.nc.Close()
 		return
@@ -115,17 +116,26 @@ func (sd *side) begin(ctx context.Context, c *conn, a asked, r Request) {
 	}
 }
 
-// sameRuntime asks PID 1 whether the process that asks is still the runtime. What it
-// returns waits for the answer.
-func (s *Server) sameRuntime(ctx context.Context, c *conn) func() (bool, error) {
-	var word unit.Process
-	var failed error
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		word, failed = s.o.Manager.Process(ctx, s.o.Unit)
-	}()
-	return func() (bool, error) { <-asked; return word == c.word, failed }
+// still reports whether the peer is the main process of the runtime at this moment,
+// or was when PID 1 last answered us: it is asked, unless it said nothing new of that
+// unit since it said so. It says what changed before it answers anything else, so
+// its answer to judge is proof.
+func (c *conn) still(ctx context.Context) (bool, error) {
+	now := c.s.o.Manager.Mark(c.s.o.Unit)
+	if now != (unit.Mark{}) && now == *c.mark.Load() {
+		return true, nil
+	}
+	is, err := c.is(ctx)
+	if is {
+		c.mark.Store(&now)
+	}
+	return is, err
+}
+
+// is asks PID 1 whether the peer is the main process of the runtime at this moment.
+func (c *conn) is(ctx context.Context) (bool, error) {
+	word, err := c.s.o.Manager.Process(ctx, c.s.o.Unit)
+	return err == nil && word == c.word, err
 }
 
 // do does what was judged and noted.

@@ -20,6 +20,7 @@ import (
 type dispatcher interface {
 	Call(ctx context.Context, r tool.Request) ([]byte, error)
 	Follow(ctx context.Context, r tool.Request, s tool.Stream) error
+	Turned(r tool.Request, streamed bool, err error)
 }
 
 // endpoints are those of tools: for each a subject of the node and one of all
@@ -32,6 +33,7 @@ func endpoints(node subject.Node, tools []tool.Tool, d dispatcher) []mesh.Endpoi
 		e := mesh.Endpoint{
 			Name: name, Subject: subject.ForVerb(t.Is.Class, node, t.Seat, t.Is.Name), Accounts: callers(t.Is.Class),
 			Timeout: t.Most, Together: t.Together, Handler: handler(t, d), Metadata: described(t),
+			Turned: func(r mesh.Request, streamed bool, err error) { d.Turned(request(t, r), streamed, err) },
 		}
 		if e.Timeout == 0 {
 			e.Timeout = tool.DefaultMost

@@ -204,7 +204,7 @@ func machine(s *Server) (built, []func(context.Context) error, error) {
 		return nil, nil, err
 	}
 	m, err := module.New(module.Options{
-		Node: string(s.node), Reader: reader, User: acts.User(), Journal: journal.Reader{}, UserJournal: journalOf,
+		Node: string(s.node), Reader: reader, User: acts.User(), Journal: journal.Reader{Boot: &journal.Boot{}}, UserJournal: journalOf,
 		Acts: acts, Declared: s.serving.Units,
 	})
 	if err != nil {

@@ -47,7 +47,15 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.ClassOf(err))
 	require.ErrorContains(t, err, "at most 65536")
 
+	err = alice.Follow(t.Context(), subject.ForVerb(subject.Read, "ws1", seats.NodeServiceManager, seats.Units), mesh.FollowOptions{
+		Request: func(string) []byte { return []byte(`{}`) }, Take: func(mesh.Chunk) error { return nil },
+	})
+	require.Equal(t, fault.Unsupported, fault.ClassOf(err), "%v", err)
+
 	var e *wire.Event
+	require.Eventually(t, func() bool { e = w.told("units"); return e != nil }, patience, 20*time.Millisecond)
+	require.Equal(t, "unsupported", e.Call.Result, "what no tool was asked is on record too")
+	require.True(t, e.Call.Streamed)
 	require.Eventually(t, func() bool { e = w.told("stop"); return e != nil }, patience, 20*time.Millisecond)
 	require.Equal(t, "invalid", e.Call.Result, "what is too large is on record too")
 	require.Eventually(t, func() bool { e = w.told("restart"); return e != nil }, patience, 20*time.Millisecond)

@@ -22,8 +22,10 @@ const (
 
 // released is a version as NATS services must have it: of three numbers, and
 // perhaps more behind them. Clients pass over a service that has another one.
-var released = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
-	`(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+var released = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+		`(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+})
 
 // serving answers calls of what is held at the moment.
 type serving struct {
@@ -137,7 +139,7 @@ func (s *serving) with(ctx context.Context, conn *mesh.Conn, tools []tool.Tool) 
 
 // semantic is version as NATS services have it, 0.0.0 when it is not one.
 func semantic(version string) string {
-	if v := strings.TrimPrefix(version, "v"); released.MatchString(v) {
+	if v := strings.TrimPrefix(version, "v"); released().MatchString(v) {
 		return v
 	}
 	return "0.0.0"

@@ -147,6 +147,13 @@ func (d *Dispatcher) Follow(ctx context.Context, r Request, s Stream) error {
 	return err
 }
 
+// Turned records a call that was answered before it came here.
+func (d *Dispatcher) Turned(r Request, streamed bool, err error) {
+	c := d.begin(r)
+	c.record.Streamed = streamed
+	c.end(err)
+}
+
 // Wait closes the dispatcher, which then answers every call with unavailable,
 // and waits for the tools that run until ctx ends. The error is of class timeout.
 func (d *Dispatcher) Wait(ctx context.Context) error {

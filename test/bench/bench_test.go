@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkHost fills one table, row after row, and prints it.
-func BenchmarkHost(b *testing.B) {
+// BenchmarkStead fills one table, row after row, and prints it.
+func BenchmarkStead(b *testing.B) {
 	t := &table{}
 	for _, m := range []struct {
 		name    string
@@ -28,6 +28,7 @@ func BenchmarkHost(b *testing.B) {
 		{"apply-1000", func(b *testing.B, t *table) (float64, string) { return benchApply(b, t, 1000, 3) }},
 		{"look-1000", func(b *testing.B, t *table) (float64, string) { return benchLook(b, t, 1000, 21) }},
 		{"restore-100", func(b *testing.B, t *table) (float64, string) { return benchRestore(b, t, 100, 3) }},
+		{"seat-10", func(b *testing.B, t *table) (float64, string) { return benchSeat(b, t, 151) }},
 		{"memory-100", func(b *testing.B, t *table) (float64, string) { return benchMemory(b, t, 100) }},
 	} {
 		// The testing package calls a benchmark again until it has run for as long as

@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,7 +49,7 @@ func look(ctx context.Context, o order) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	bare, stop, err := startFloorLook(ctx, o)
+	bare, stop, err := startFloor(ctx, "floor-look", o)
 	if err != nil {
 		return nil, err
 	}
@@ -83,51 +81,14 @@ func look(ctx context.Context, o order) (any, error) {
 	return found, nil
 }
 
-// startFloorLook starts the floor in a process of its own, where nothing of a
-// host is in its way, and returns what has it look once.
-func startFloorLook(ctx context.Context, o order) (once func() (time.Duration, error), stop func() error, err error) {
-	cmd, err := self(ctx, "floor-look", o)
-	if err != nil {
-		return nil, nil, err
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	answers := json.NewDecoder(out)
-	once = func() (took time.Duration, err error) {
-		if _, err = in.Write([]byte("\n")); err == nil {
-			err = answers.Decode(&took)
-		}
-		return took, err
-	}
-	return once, func() error { return errors.Join(in.Close(), cmd.Wait()) }, nil
-}
-
-// floorLooks looks once for each line that it reads, and says how long that took.
+// floorLooks looks at all units, once for each turn.
 func floorLooks(ctx context.Context, o order) (any, error) {
 	units := names(o.Units)
 	c, err := dialLean(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		from := time.Now()
-		if err := floorLook(ctx, c, units); err != nil {
-			return nil, err
-		}
-		if err := json.NewEncoder(os.Stdout).Encode(time.Since(from)); err != nil {
-			return nil, err
-		}
-	}
-	return "done", nil
+	return floorTurns(func() error { return floorLook(ctx, c, units) })
 }
 
 // floorLook is the floor: the list, and the digest and link of each unit as

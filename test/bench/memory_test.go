@@ -3,11 +3,15 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"stead/runtime/escalate"
 )
 
 // benchMemory measures what the host holds when everything is right.
@@ -34,6 +38,26 @@ func memory(ctx context.Context, o order) (any, error) {
 		return nil, err
 	}
 	time.Sleep(time.Second)
+	kib, err := heldBy(pid)
+	return kib, errors.Join(err, stop())
+}
+
+// memoryOfRuntime reads what the runtime of this node holds.
+func memoryOfRuntime(ctx context.Context, _ order) (any, error) {
+	out, err := command(ctx, "systemctl", "show", "--property=MainPID", "--value", string(escalate.Runtime)).Output()
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || pid == 0 {
+		return nil, fmt.Errorf("the runtime does not run: %q", out)
+	}
+	return heldBy(pid)
+}
+
+// heldBy reads how much memory a process holds in KiB, by the names that the kernel
+// has for it.
+func heldBy(pid int) (map[string]int, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
 		return nil, err
@@ -49,5 +73,5 @@ func memory(ctx context.Context, o order) (any, error) {
 			}
 		}
 	}
-	return kib, stop()
+	return kib, lines.Err()
 }

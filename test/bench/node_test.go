@@ -19,13 +19,19 @@ const jobEnv = "STEAD_BENCH_JOB"
 // jobs are what is done inside a node. Each gets its order and returns what is
 // to be told, both as JSON.
 var jobs = map[string]func(ctx context.Context, o order) (any, error){
-	"apply":       apply,
-	"floor-apply": floorApply,
-	"look":        look,
-	"floor-look":  floorLooks,
-	"restore":     restore,
-	"probe":       probe,
-	"memory":      memory,
+	"apply":          apply,
+	"raise":          raise,
+	"seat":           seat,
+	"floor-command":  floorCommand,
+	"memory-runtime": memoryOfRuntime,
+	"floor-status":   floorStatus,
+	"floor-restart":  floorRestart,
+	"floor-apply":    floorApply,
+	"look":           look,
+	"floor-look":     floorLooks,
+	"restore":        restore,
+	"probe":          probe,
+	"memory":         memory,
 }
 
 // order is what a job is told.

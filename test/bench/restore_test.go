@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,4 +144,9 @@ func nameAt(p dbus.ObjectPath) string {
 	var n int
 	_, _ = fmt.Sscanf(string(p), "/org/freedesktop/systemd1/unit/bench_2d%04d_2eservice", &n) // others are none of its business
 	return fmt.Sprintf("bench-%04d.service", n)
+}
+
+// pathAt is where such a unit is on the bus.
+func pathAt(unit string) dbus.ObjectPath {
+	return dbus.ObjectPath("/org/freedesktop/systemd1/unit/" + strings.NewReplacer("-", "_2d", ".", "_2e").Replace(unit))
 }

@@ -35,7 +35,7 @@ func (t *table) slower(work string, floor, other time.Duration) {
 
 // above adds a row whose limit is a time over the floor.
 func (t *table) above(work string, floor, ours, limit time.Duration) {
-	t.rows = append(t.rows, row{work, short(floor), short(ours), fmt.Sprintf("%+.1f ms", ms(ours-floor)), fmt.Sprintf("+%.0f ms", ms(limit)), ours-floor > limit})
+	t.rows = append(t.rows, row{work, short(floor), short(ours), fmt.Sprintf("%+.2f ms", ms(ours-floor)), "+" + amount(ms(limit), "ms"), ours-floor > limit})
 }
 
 // most adds a row without a floor.
@@ -85,8 +85,11 @@ func (t *table) String() string {
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func short(d time.Duration) string {
-	if d >= time.Second {
+	switch {
+	case d >= time.Second:
 		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.2f ms", ms(d))
 	}
 	return fmt.Sprintf("%.1f ms", ms(d))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // bound is the time after which the demonstration gives up.
-const bound = 2 * time.Minute
+const bound = 5 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -81,12 +81,13 @@ func (m *meshDemo) act(ctx context.Context) error {
 // told shows who did what, when both are known to the mesh.
 func (m *meshDemo) told(ctx context.Context) error {
 	const line = `stead events --unit web -n web1 | grep -w 'stop\|started' | sort | tail -n 2`
-	err := until(ctx, "the events tell of stop and start", func() (bool, error) {
-		out, err := m.ctl.must(ctx, "sh", "-c", line)
+	var out string
+	err := until(ctx, "the events tell of stop and start", func() (_ bool, err error) {
+		out, err = m.ctl.must(ctx, "sh", "-c", line)
 		return strings.Contains(out, "alice") && strings.Contains(out, "started"), err
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; they are\n%s", err, out)
 	}
 	return m.says(ctx, 0, line, "alice", "stopped from outside; ensure: running")
 }

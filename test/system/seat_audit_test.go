@@ -85,13 +85,13 @@ func (c *recorder) call(verb subject.Verb, class fault.Class, arguments string) 
 	c.all = append(c.all, m)
 }
 
-// follow follows the journal until the first chunk.
-func (c *recorder) follow(class fault.Class, arguments string) {
+// follow follows a verb until the first chunk.
+func (c *recorder) follow(verb subject.Verb, class fault.Class, arguments string) {
 	c.Helper()
-	m := made{verb: seats.Journal, node: "ws1", arguments: arguments, streamed: true, began: time.Now()}
+	m := made{verb: verb, node: "ws1", arguments: arguments, streamed: true, began: time.Now()}
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	err := c.conn.Follow(ctx, verbOf("ws1", seats.Journal), mesh.FollowOptions{
+	err := c.conn.Follow(ctx, verbOf("ws1", verb), mesh.FollowOptions{
 		Request: func(string) []byte { return []byte(arguments) },
 		Take:    func(mesh.Chunk) error { cancel(); return nil },
 	})
@@ -125,8 +125,9 @@ func recorded(t *testing.T, alice person) {
 	c.call(seats.Disable, fault.Refused, `{"unit":"dbus.service"}`)
 	c.call(seats.Journal, "", `{"unit":"a.service","lines":1}`)
 	c.call(seats.Journal, fault.Invalid, `{"since":"nonsense"}`)
-	c.follow(fault.Canceled, `{"unit":"a.service","follow":true}`)
-	c.follow(fault.NotFound, `{"unit":"audit-none","follow":true}`)
+	c.follow(seats.Journal, fault.Canceled, `{"unit":"a.service","follow":true}`)
+	c.follow(seats.Status, fault.Unsupported, `{"unit":"a.service"}`)
+	c.follow(seats.Journal, fault.NotFound, `{"unit":"audit-none","follow":true}`)
 
 	var told []wire.Event
 	until(t, "the last call is on record", func() bool {

@@ -37,7 +37,11 @@ func insideUp(t *testing.T) bool {
 	n := lab.Start(t, lab.Options{Hostname: "ws1"})
 	n.InstallStead(t)
 	n.Run(t, "stead", "up")
-	n.RunTest(t, "/proc/self/exe", "-test.run", "^"+regexp.QuoteMeta(t.Name())+"$")
+	self := "/proc/self/exe"
+	if os.Getenv(lab.RootEnv) != "" {
+		self = lab.BuildTest(t, ".")
+	}
+	n.RunTest(t, self, "-test.run", "^"+regexp.QuoteMeta(t.Name())+"$")
 	return false
 }
 

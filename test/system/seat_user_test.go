@@ -162,7 +162,7 @@ func (s seatOfUser) verbs() {
 
 	require.Contains(s, s.run("journalctl", "-u", helperService, "-o", "cat"), `msg="act done" act=restart unit=seat-home.service for="operator carol" scope=user`)
 	s.until("the audit has the scope", func() bool {
-		return strings.Contains(s.run("stead", "events", "-o", "json"), `"scope":"user"`)
+		return strings.Contains(s.run("stead", "events", "--unit", "seat-home.service", "-o", "json"), `"scope": "user"`)
 	})
 }
 
@@ -254,7 +254,7 @@ func besides(s seatOfUser) string {
 	s.Helper()
 	const name = "seat-bystander.service"
 	if _, err := os.Stat(etc + "/" + name); err != nil {
-		put(s.T, etc+"/"+name, "[Service]\nExecStart=/bin/sleep infinity\n")
+		put(s.T, etc+"/"+name, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sleep infinity\n")
 		s.run("systemctl", "daemon-reload")
 		s.run("systemctl", "start", name)
 	}
@@ -271,8 +271,10 @@ func (s seatOfUser) renewed() {
 		done <- err
 	}()
 	s.until("it is under way", func() bool { return s.shown("seat-never.service", "ActiveState") == "activating" })
-	s.run("systemctl", "restart", s.manager())
+	s.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", s.manager())
 	require.ErrorContains(s, <-done, "how it ended was not heard: the user manager that had it in hand is gone")
+	s.refused(fault.Failed, "user manager of opal is not running", false)
+	s.run("systemctl", "restart", s.manager())
 	require.Equal(s, "done", asks[seats.ActReply](s, seats.Start, seats.ActArguments{Unit: "seat-home", Scope: "user"}).Units[0].Result)
 	s.as("systemctl", "--user", "daemon-reexec")
 	s.until("it is served over a new connection", func() bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ const (
 )
 
 // bootValue is what may stand behind -b as another argument.
-var bootValue = regexp.MustCompile(`^([+-]?[0-9]+|[0-9a-f]{32}([+-][0-9]+)?|all)$`)
+var bootValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([+-]?[0-9]+|[0-9a-f]{32}([+-][0-9]+)?|all)$`) })
 
 // journalOptions are the flags of journal.
 type journalOptions struct {

@@ -63,7 +63,7 @@ func joinBoot(args []string) []string {
 		if args[i] == "--" {
 			return append(joined, args[i:]...)
 		}
-		if flag := args[i]; (flag == "-b" || flag == "--boot") && i+1 < len(args) && bootValue.MatchString(args[i+1]) {
+		if flag := args[i]; (flag == "-b" || flag == "--boot") && i+1 < len(args) && bootValue().MatchString(args[i+1]) {
 			joined = append(joined, "--boot="+args[i+1])
 			i++
 			continue

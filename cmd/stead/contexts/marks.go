@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 
 	"stead/host/fault"
 	"stead/mesh/identity"
@@ -47,12 +48,12 @@ type Marks struct {
 
 // word is what a mesh and a role are called; a name was checked with the
 // credentials.
-var word = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
+var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]{1,64}$`) })
 
 // marksOf is the file of the user's marks. Invalid: mesh or role are no names,
 // and would lead somewhere else.
 func (s *Store) marksOf(c identity.Credentials) (string, error) {
-	if !word.MatchString(c.Mesh) || !word.MatchString(string(c.Role)) {
+	if !word().MatchString(c.Mesh) || !word().MatchString(string(c.Role)) {
 		return "", fault.New(fault.Invalid, "remember what was seen", c.Name, fmt.Errorf("%q is no mesh, or %q no role", c.Mesh, c.Role))
 	}
 	return filepath.Join(s.state, "marks", c.Mesh+"-"+string(c.Role)+"-"+c.Name+suffix), nil
