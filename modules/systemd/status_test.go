@@ -239,13 +239,13 @@ func TestStatusReadsTheLogWhileItLooks(t *testing.T) {
 	f := newFakeNode(service("web.service", "www.service"))
 	f.units["web.service"].lines = []string{"up"}
 	m := meeting{f, make(chan struct{}), make(chan struct{})}
-	r := newRig(t, Options{Reader: m, Journal: m, Acts: f, UserFolders: []string{}, Declared: func() []wire.DeclaredUnit { return nil }})
-	reply, err := r.status(seats.StatusArguments{Unit: "web"})
+	r := newRig(t, Options{Reader: m, User: f, Journal: m, UserJournal: func(uint32) Journal { return f }, Acts: f, UserFolders: []string{}, Declared: func() []wire.DeclaredUnit { return nil }})
+	reply, err := r.status(seats.StatusArguments{Unit: "web", Scope: "system"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"up"}, reply.Units[0].Lines)
 
 	// An alias is no name of the journal's: it is read by the unit's own.
-	reply, err = f.rig(t).status(seats.StatusArguments{Unit: "www"})
+	reply, err = f.rig(t).status(seats.StatusArguments{Unit: "www", Scope: "system"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"up"}, reply.Units[0].Lines)
 	require.Equal(t, 3, f.calls["Tail"])
