@@ -118,7 +118,7 @@ func TestUserScopeCases(t *testing.T) {
 		m.until("it runs", func() bool { return opal.ask("mine.service", "ActiveState") == "active" })
 	})
 	part("F015 F110 the log of a system account's unit is its own", func(t *testing.T) {
-		m.Run(t, "useradd", "--system", "--create-home", "--shell=/usr/sbin/nologin", "worker")
+		m.Run(t, "useradd", "--system", "--create-home", "--home-dir=/srv/worker", "--shell=/usr/sbin/nologin", "worker")
 		noisy := func(who string) string {
 			return fmt.Sprintf("[Service]\nExecStart=/bin/sh -c 'echo it is %s that speaks; exit 7'\n", who)
 		}
@@ -145,24 +145,24 @@ func TestF035NothingIsWrittenBelowAHomeThatIsNotMounted(t *testing.T) {
 	m := install(t)
 	opal := m.login("opal")
 	m.account("opal")
-	require.NoError(t, m.WriteFile(etc+"/home-opal.mount", []byte("[Mount]\nWhat=/srv/opal\nWhere=/home/opal\nType=none\nOptions=bind\n[Install]\nWantedBy=multi-user.target\n"), 0o644))
-	m.Run(t, "cp", "-a", "/home/opal", "/srv/opal")
-	m.Run(t, "systemctl", "enable", "home-opal.mount")
+	require.NoError(t, m.WriteFile(etc+"/srv-opal.mount", []byte("[Mount]\nWhat=/var/vault\nWhere=/srv/opal\nType=none\nOptions=bind\n[Install]\nWantedBy=multi-user.target\n"), 0o644))
+	m.Run(t, "cp", "-a", "/srv/opal", "/var/vault")
+	m.Run(t, "systemctl", "enable", "srv-opal.mount")
 	m.Run(t, "loginctl", "enable-linger", "opal")
-	m.Run(t, "sh", "-ec", "mkdir -p /srv/opal/.config/systemd/user; printf %s \"$1\" > /srv/opal/.config/systemd/user/theirs.service; chown -R opal:opal /srv/opal", "sh", daemon(1))
+	m.Run(t, "sh", "-ec", "mkdir -p /var/vault/.config/systemd/user; printf %s \"$1\" > /var/vault/.config/systemd/user/theirs.service; chown -R opal:opal /var/vault", "sh", daemon(1))
 	m.startHost()
 	m.declare(map[string]string{"web": up("web", sleeper(0)), "mine": own("mine", daemon(0)), "theirs": text{"theirs", "scope: user\nensure: running\nenabled: true\n", ""}.String()})
-	m.says("mine", report.Waiting, report.HomeUnmounted, "home-opal.mount")
+	m.says("mine", report.Waiting, report.HomeUnmounted, "srv-opal.mount")
 	m.outcome("web", report.Converged, "")
 	m.until("its manager runs", func() bool { return m.prop(opal.manager(), "ActiveState") == "active" })
 	require.Equal(t, "not-found", opal.ask("theirs.service", "LoadState"), "it was started without")
 	time.Sleep(time.Second)
-	require.Empty(t, m.Run(t, "find", "/home/opal", "-name", ".config"))
-	m.Run(t, "systemctl", "start", "home-opal.mount")
+	require.Empty(t, m.Run(t, "find", "/srv/opal", "-name", ".config"))
+	m.Run(t, "systemctl", "start", "srv-opal.mount")
 	m.converged(m.declared)
 	for _, u := range []string{"mine.service", "theirs.service"} {
 		require.Equal(t, "active", opal.ask(u, "ActiveState"), u)
 	}
 	m.Run(t, "systemctl", "stop", service)
-	require.Equal(t, daemon(0), m.read("/srv/opal/.config/systemd/user/mine.service"))
+	require.Equal(t, daemon(0), m.read("/var/vault/.config/systemd/user/mine.service"))
 }

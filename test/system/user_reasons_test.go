@@ -91,28 +91,28 @@ var obstacles = []struct {
 		nothing}},
 	{"the account is root", cause{report.Refused, report.AccountRoot, "is root, whose manager is the system's",
 		func(h household) {
-			h.do("useradd", "--non-unique", "--uid=0", "--create-home", "toor")
+			h.do("useradd", "--non-unique", "--uid=0", "--create-home", "--home-dir=/srv/toor", "toor")
 			h.done("node", "account", "ws1", "toor")
 		},
 		func(h household) { h.done("node", "account", "ws1", "opal") }}},
-	{"the account has no home", cause{report.Refused, report.AccountHomeless, "there is no folder /home/garnet",
+	{"the account has no home", cause{report.Refused, report.AccountHomeless, "there is no folder /srv/garnet",
 		func(h household) {
-			h.do("useradd", "--no-create-home", "garnet")
+			h.do("useradd", "--no-create-home", "--home-dir=/srv/garnet", "garnet")
 			h.done("node", "account", "ws1", "garnet")
 		},
 		func(h household) {
-			h.do("cp", "-a", "/etc/skel", "/home/garnet")
-			h.do("chown", "-R", "garnet:garnet", "/home/garnet")
+			h.do("cp", "-a", "/etc/skel", "/srv/garnet")
+			h.do("chown", "-R", "garnet:garnet", "/srv/garnet")
 			h.ctl.outcome("keeper", report.Converged, "")
 			h.done("node", "account", "ws1", "opal")
 		}}},
-	{"F035 the home is not mounted", cause{report.Waiting, report.HomeUnmounted, "home-opal.mount is not active",
+	{"F035 the home is not mounted", cause{report.Waiting, report.HomeUnmounted, "srv-opal.mount is not active",
 		func(h household) {
-			require.NoError(h, h.WriteFile(etc+"/home-opal.mount", fmt.Appendf(nil,
-				"[Mount]\nWhat=tmpfs\nType=tmpfs\nWhere=/home/opal\nOptions=uid=%d,gid=%[1]d,mode=0700\n", h.uid), 0o644))
-			h.do("systemctl", "add-wants", "multi-user.target", "home-opal.mount")
+			require.NoError(h, h.WriteFile(etc+"/srv-opal.mount", fmt.Appendf(nil,
+				"[Mount]\nWhat=tmpfs\nType=tmpfs\nWhere=/srv/opal\nOptions=uid=%d,gid=%[1]d,mode=0700\n", h.uid), 0o644))
+			h.do("systemctl", "add-wants", "multi-user.target", "srv-opal.mount")
 		},
-		func(h household) { h.do("systemctl", "start", "home-opal.mount") }}},
+		func(h household) { h.do("systemctl", "start", "srv-opal.mount") }}},
 	{"F004 nobody is logged in, and lingering is off", cause{report.Waiting, report.LingerOff, "lingering is off",
 		func(h household) {
 			h.done("node", "linger", "ws1", "off")

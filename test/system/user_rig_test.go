@@ -23,14 +23,14 @@ type login struct {
 // login makes a login with a home.
 func (m *machine) login(name string) *login {
 	m.t.Helper()
-	m.Run(m.t, "useradd", "--create-home", "--shell=/bin/sh", name)
+	m.Run(m.t, "useradd", "--create-home", "--home-dir=/srv/"+name, "--shell=/bin/sh", name)
 	uid, err := strconv.Atoi(strings.TrimSpace(m.Run(m.t, "id", "-u", name)))
 	require.NoError(m.t, err)
 	return &login{m, name, uid}
 }
 
 func (l *login) home(parts ...string) string {
-	return path.Join(append([]string{"/home", l.name}, parts...)...)
+	return path.Join(append([]string{"/srv", l.name}, parts...)...)
 }
 
 // unit is a path below the folder of the login's own units.

@@ -31,8 +31,10 @@ func (l *login) condition() condition {
 	}
 	if l.prop(l.manager(), "ActiveState") == "active" {
 		for _, list := range []string{"list-units --all", "list-unit-files"} {
-			out := l.systemctl(append(strings.Fields(list), "--plain", "--no-legend", "--no-pager", "--full")...)
-			for line := range strings.Lines(out) {
+			asked := l.command(append([]string{"systemctl", "--user", "--plain", "--no-legend", "--no-pager", "--full"}, strings.Fields(list)...))
+			out, err := l.Exec(l.t.Context(), asked...)
+			require.NoError(l.t, err)
+			for line := range strings.Lines(out.Stdout + out.Stderr) { // it may be ending
 				c.manager = append(c.manager, list+" "+strings.Join(strings.Fields(line), " "))
 			}
 		}
@@ -216,7 +218,7 @@ func TestWithdrawalLeavesTheAccountAsItWas(t *testing.T) {
 		m.begunAnew()
 		m.converged(time.Now())
 		require.Equal(t, "active", ruby.ask("ran.service", "ActiveState"))
-		opal.asBefore(before, keptIndex, "/var/lib/systemd/linger/ruby", "/home/ruby", "unit ", "new: list-units --all run-user-")
+		opal.asBefore(before, keptIndex, "/var/lib/systemd/linger/ruby", "/srv/ruby", "unit ", "new: list-units --all run-user-")
 		require.Equal(t, bystander, opal.ask("bystander.service", "MainPID"))
 	})
 	part("no account", func(t *testing.T) {
