@@ -180,9 +180,12 @@ func TestAHintGoesToTheNodesConcerned(t *testing.T) {
 	// somebody to withdraw it.
 	var stored wire.ReportReply
 	require.NoError(t, ws2.ask(subject.Report, wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: 1, Source: wire.Source{Mesh: ws2.mesh, Kept: []string{"old"}}}, &stored))
-	reply, err := alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
-	require.NoError(t, err)
-	require.Empty(t, reply.Problems)
+	require.Eventually(t, func() bool { // what a node reports is known from some moment on
+		var err error
+		reply, err = alice.Withdraw(w.within(patience), wire.WithdrawRequest{Names: []string{"old"}})
+		require.NoError(t, err)
+		return len(reply.Problems) == 0
+	}, patience, time.Millisecond)
 	select {
 	case got := <-hints:
 		require.Equal(t, fmt.Sprintf(`ws2{"revision":%d}`, reply.Revision), got)
