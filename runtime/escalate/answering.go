@@ -71,17 +71,19 @@ var errStranger = errors.New("the runtime's main process is another one now")
 
 // asked asks the account's manager, when its turn has come.
 func (s *Server) asked(ctx context.Context, c *conn, a asked) ([]*piece, error) {
-	op := "read " + string(a.Read)
-	select {
-	case s.reads.now <- struct{}{}:
-		defer func() { <-s.reads.now }()
-	case <-ctx.Done():
-		return nil, fault.New(fault.Unavailable, op, "", errors.New("busy: other questions are not answered"))
+	op, object := a.about()
+	if a.Read != readAccount { // of which no manager is asked
+		select {
+		case s.reads.now <- struct{}{}:
+			defer func() { <-s.reads.now }()
+		case <-ctx.Done():
+			return nil, fault.New(fault.Failed, op, object, errors.New("the user manager does not answer the questions before it"))
+		}
 	}
 	parts, err := s.tenants.ask(ctx, a.question)
 	switch is, failed := c.is(ctx); {
 	case failed != nil:
-		return nil, fault.New(fault.Unavailable, op, "", failed)
+		return nil, fault.New(fault.Unavailable, op, object, failed)
 	case !is:
 		return nil, errStranger
 	}

@@ -59,7 +59,7 @@ func TestRuntimeActsThroughTheHelperOnARealMachine(t *testing.T) {
 	require.Equal(t, "root", n.run("stat", "-c", "%U", fmt.Sprintf("/proc/%d", n.pid("stead-escalate.service"))))
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid("stead-escalate.service")))
 	require.NoError(t, err)
-	require.Contains(t, string(status), "CapEff:\t0000000000000000", "nothing of root's but its name")
+	require.Contains(t, string(status), "CapEff:\t0000000000000002", "of root's capabilities the one that leads through folders of others")
 	require.Contains(t, string(status), "NoNewPrivs:\t1")
 }
 

@@ -50,6 +50,8 @@ type pid1 struct {
 	deaf   bool // what it says is not heard: there is no mark
 	// tiesErr is answered in place of ties.
 	tiesErr error
+	// services are the main processes of others than the runtime.
+	services map[unit.Name]unit.Process
 }
 
 func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
@@ -57,7 +59,10 @@ func (p *pid1) Process(_ context.Context, n unit.Name) (unit.Process, error) {
 	defer p.mu.Unlock()
 	p.asked++
 	if n != Runtime {
-		return unit.Process{UID: unit.NoUID}, nil
+		if main, is := p.services[n]; is {
+			return main, p.err
+		}
+		return unit.Process{UID: unit.NoUID}, p.err
 	}
 	return p.main, p.err
 }
@@ -129,6 +134,7 @@ type rig struct {
 	calls  string
 	socket *os.File
 	log    *record
+	opal   *opal // the account; nil: user scope is not served
 }
 
 func newRig(t *testing.T) *rig {
@@ -177,8 +183,15 @@ func (r *rig) helper() (stop func()) {
 	require.NoError(r.t, err)
 	ln := l.(*net.UnixListener)
 	ln.SetUnlinkOnClose(false)
-	s, err := New(Options{Listener: ln, Manager: r.m, Calls: r.calls, Logger: slog.New(slog.NewTextHandler(r.log, nil))})
+	o := Options{Listener: ln, Manager: r.m, Calls: r.calls, Logger: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	if r.opal != nil {
+		o.Users, o.Login, o.Account = r.opal.users, r.opal.login, r.opal.file
+	}
+	s, err := New(o)
 	require.NoError(r.t, err)
+	if r.opal != nil && r.opal.keep > 0 {
+		s.tenants.keep = r.opal.keep
+	}
 	return r.run(s.Run)
 }
 

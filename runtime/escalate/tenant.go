@@ -97,11 +97,11 @@ func (t *tenant) enter() *tenant {
 	return t
 }
 
-// free reports whether nobody has had a use for it for long.
-func (t *tenant) free() bool {
+// free reports whether nobody has had a use for it for so long.
+func (t *tenant) free(keep time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.uses == 0 && time.Since(t.idle) > tenantIdle
+	return t.uses == 0 && time.Since(t.idle) > keep
 }
 
 // trouble is what the last try to connect came to, "" when that is nothing.
@@ -173,6 +173,7 @@ var errUnsaid = errors.New("PID 1 does not say whether the user manager")
 type tenants struct {
 	s     *Server
 	known accounts
+	keep  time.Duration // tenantIdle
 	wake  chan struct{} // capacity one: there is one to be looked after
 	life  context.Context
 	wg    sync.WaitGroup
@@ -297,7 +298,7 @@ func (u *tenants) look(ctx context.Context, open []entry) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.now != nil && (u.now.of != now || len(open) == 0 && u.now.free()) {
+	if u.now != nil && (u.now.of != now || len(open) == 0 && u.now.free(u.keep)) {
 		u.retire()
 	}
 }
