@@ -31,8 +31,8 @@ const killEnv = "STEAD_TEST_KILL"
 func another() (code int, is bool) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	switch at := os.Getenv(killEnv); {
-	case len(os.Args) == 3 && os.Args[1] == "host" && os.Args[2] == "delegate":
-		if delegate.Harden() != nil || delegate.Serve(context.Background(), os.Stdin, os.Stdout, log) != nil {
+	case len(os.Args) > 3 && os.Args[1] == "host" && os.Args[2] == "delegate":
+		if delegate.Be(context.Background(), strings.TrimPrefix(os.Args[3], "--as="), os.Args[min(5, len(os.Args)):], log) != nil {
 			return 1, true
 		}
 		return 0, true

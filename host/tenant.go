@@ -3,11 +3,14 @@ package host
 import (
 	"context"
 	"log/slog"
+	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"stead/host/account"
+	"stead/host/become"
 	"stead/host/delegate"
 	"stead/host/disk"
 	"stead/host/journal"
@@ -100,17 +103,18 @@ func tenant(system *systemd.Manager, boot string, o TenantOptions) (*Tenant, err
 	if err != nil {
 		return nil, err
 	}
+	var verifying atomic.Bool
 	return &Tenant{
 		Keeper: keeper, Manager: manager,
 		Home: func(id account.Identity) (Home, string, error) {
-			d, err := delegate.New(delegate.Options{Name: id.Name, UID: id.UID, GID: id.GID, Groups: id.Groups, Home: id.Home, Logger: o.Logger})
+			d, err := delegate.New(delegate.Options{Login: login(id), Arguments: delegateArguments, Logger: o.Logger})
 			if err != nil {
 				return nil, "", err
 			}
 			return d, d.ConfigDir(), nil
 		},
 		Adviser: func(id account.Identity) Adviser {
-			return userAdviser{journal.Reader{Scope: unit.User, UID: uint32(id.UID)}, id} //nolint:gosec // it was one in passwd
+			return userAdviser{journal.Reader{Scope: unit.User, UID: uint32(id.UID)}, id, &verifying} //nolint:gosec // it was one in passwd
 		},
 		Run: func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
@@ -125,13 +129,39 @@ func tenant(system *systemd.Manager, boot string, o TenantOptions) (*Tenant, err
 // userAdviser joins the two readers of what systemd wrote about an account's units.
 type userAdviser struct {
 	journal.Reader
-	id account.Identity
+	id   account.Identity
+	busy *atomic.Bool // a verifier of the account's has not ended
 }
 
-// Verify implements Adviser.
+// Verify implements Adviser. A verifier that a file system of the account's holds,
+// so that it cannot even be killed, is left behind, and there is no advice before
+// that has ended.
 func (a userAdviser) Verify(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
-	return verify.RunAs(ctx, files, verify.Account{Name: a.id.Name, UID: a.id.UID, GID: a.id.GID, Groups: a.id.Groups, Home: a.id.Home})
+	if !a.busy.CompareAndSwap(false, true) {
+		return nil
+	}
+	back := make(chan map[unit.Name][]string, 1)
+	go func() {
+		defer a.busy.Store(false)
+		back <- verify.RunAs(ctx, files, func(ctx context.Context, program ...string) *exec.Cmd {
+			return login(a.id).Running(ctx, delegateArguments, program...)
+		})
+	}()
+	select {
+	case warnings := <-back:
+		return warnings
+	case <-ctx.Done():
+	}
+	return nil
 }
+
+// login is an account as far as its processes go.
+func login(id account.Identity) become.Login {
+	return become.Login{Name: id.Name, UID: id.UID, GID: id.GID, Groups: id.Groups, Home: id.Home}
+}
+
+// delegateArguments make this program a process of an account.
+var delegateArguments = []string{"host", "delegate"}
 
 // nobody makes tenants of a machine that has no accounts.
 func nobody(boot string) func(TenantOptions) (*Tenant, error) {

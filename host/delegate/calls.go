@@ -33,7 +33,7 @@ func (d *Delegate) ask(gone <-chan struct{}, question func(*process) (ask, []byt
 	case o := <-back:
 		return o.r, o.raw, o.err
 	case <-gone:
-		return reply{}, nil, fault.New(fault.Canceled, string(a.Op), d.o.Name, errGone)
+		return reply{}, nil, fault.New(fault.Canceled, string(a.Op), d.o.Login.Name, errGone)
 	}
 }
 
@@ -53,6 +53,9 @@ func (d *Delegate) look(ctx context.Context, o op, qs []plan.Query, changes []pl
 	cs, raw := packed(changes)
 	r, _, err := d.ask(ctx.Done(), func(p *process) (ask, []byte) {
 		a := ask{Op: o, Changes: cs, Queries: make([]query, len(qs)), Services: make(map[string]*shape.Service)}
+		if a.Anew = len(p.sent) > mostSent; a.Anew {
+			clear(p.sent)
+		}
 		for i, q := range qs {
 			a.Queries[i] = query{Query: q}
 			if q.Service == nil {
@@ -84,6 +87,10 @@ func (d *Delegate) look(ctx context.Context, o op, qs []plan.Query, changes []pl
 	return all, nil
 }
 
+// mostSent is of how many services a child keeps the declaration, those of one look
+// aside.
+const mostSent = 4096
+
 // packed are changes whose contents are put behind each other.
 func packed(changes []plan.Change) ([]change, []byte) {
 	var raw []byte
@@ -111,6 +118,9 @@ func (d *Delegate) standing(o op, path string) (plan.Entry, []byte, error) {
 		return plan.Entry{}, nil, d.told(err)
 	case r.Err != nil:
 		return r.Entry, nil, d.told(r.Err.Err())
+	case clean(r.Entry.Target, maxText) != r.Entry.Target:
+		return plan.Entry{}, nil, fault.New(fault.Refused, "read", path, errors.New("it leads to a name that holds bytes that are no text")).
+			WithHint("rm " + path)
 	case r.Entry.Kind != plan.File:
 		return r.Entry, nil, nil
 	case r.Entry.Digest != digestOf(data):
@@ -152,7 +162,7 @@ func (d *Delegate) RemoveDirs(paths []string) []string { return d.folders(opRemo
 func (d *Delegate) folders(o op, paths []string) []string {
 	r, _, err := d.ask(nil, func(*process) (ask, []byte) { return ask{Op: o, Paths: paths}, nil })
 	if err != nil {
-		d.o.Logger.Warn("folders are not known", "account", d.o.Name, "op", string(o), "error", err)
+		d.o.Logger.Warn("folders are not known", "account", d.o.Login.Name, "op", string(o), "error", err)
 		return nil
 	}
 	if o == opRemove {
@@ -163,7 +173,7 @@ func (d *Delegate) folders(o op, paths []string) []string {
 
 // KeptAs is where Apply tells that it kept what stood at p.
 func (d *Delegate) KeptAs(p string, e plan.Entry) string {
-	return keptAs(Config{Home: d.o.Home}.Kept(), p, e)
+	return keptAs(Config{Home: d.o.Login.Home}.Kept(), p, e)
 }
 
 // told is an error that the child told, or that of having none, as one of ours.
@@ -182,7 +192,7 @@ func (d *Delegate) told(err error) error {
 	}
 	object := clean(known.Object, maxText)
 	if object == "" {
-		object = d.o.Name
+		object = d.o.Login.Name
 	}
 	return fault.New(class, clean(known.Op, maxText), object, cause).WithHint(clean(known.Hint, maxText))
 }

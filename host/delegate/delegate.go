@@ -1,7 +1,6 @@
 package delegate
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,19 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"stead/host/become"
 	"stead/host/fault"
 )
 
 // Options say whose child it is.
 type Options struct {
-	Name   string // of the account
-	UID    int    // not 0
-	GID    int
-	Groups []int // further ones
-	Home   string
-	Logger *slog.Logger // required
-	// Arguments are those with which this program calls Serve; nil is "host delegate".
-	Arguments []string
+	Login     become.Login
+	Arguments []string     // with which this program becomes the account and calls Serve, but for --as; required
+	Logger    *slog.Logger // required
 	// Answer is how long the child may take for one answer; default 30 s.
 	Answer time.Duration
 }
@@ -35,6 +30,7 @@ const (
 	lastDelay     = 10 * time.Second
 	livedWell     = 10 * time.Second // a child that lived so long starts the delay anew
 	doubtful      = 3                // so many that did not, and Trouble tells
+	mostStuck     = 2                // children that were killed and have not ended, besides the one that serves
 )
 
 // Delegate keeps a child that is the account. Make it with New; Run starts the
@@ -46,6 +42,7 @@ type Delegate struct {
 	wake chan struct{} // the watcher's
 	want chan struct{} // folders to watch have changed
 	set  chan struct{} // Open was called
+	room chan struct{} // has a token for each child that has not ended
 
 	mu      sync.Mutex // guards what follows
 	config  *Config
@@ -60,24 +57,24 @@ type Delegate struct {
 
 // New checks o and starts nothing.
 func New(o Options) (*Delegate, error) {
-	if o.UID <= 0 || o.GID < 0 || o.Home == "" || o.Logger == nil {
-		return nil, fault.New(fault.Invalid, "act as an account", o.Name, errors.New("an account that is not root, its home and a logger are wanted"))
+	if _, err := become.Parse(o.Login.String()); err != nil {
+		return nil, err
 	}
-	if o.Arguments == nil {
-		o.Arguments = []string{"host", "delegate"}
+	if o.Logger == nil || o.Arguments == nil {
+		return nil, fault.New(fault.Invalid, "act as an account", o.Login.Name, errors.New("a logger, and the arguments of the child are wanted"))
 	}
 	if o.Answer == 0 {
 		o.Answer = defaultAnswer
 	}
 	return &Delegate{o: o, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), want: make(chan struct{}, 1), set: make(chan struct{}, 1),
-		up: make(chan struct{}), paths: make(map[string]bool)}, nil
+		room: make(chan struct{}, 1+mostStuck), up: make(chan struct{}), paths: make(map[string]bool)}, nil
 }
 
 // Open says where the account's manager looks for units, and of which version of
 // systemd it is. A child that runs goes over to it.
 func (d *Delegate) Open(unitPath []string, version int) {
 	d.mu.Lock()
-	c := &Config{Name: d.o.Name, Group: groupName(d.o.GID), UID: d.o.UID, GID: d.o.GID, Home: d.o.Home, UnitPath: slices.Clone(unitPath), Version: version}
+	c := &Config{Name: d.o.Login.Name, Group: groupName(d.o.Login.GID), UID: d.o.Login.UID, GID: d.o.Login.GID, Home: d.o.Login.Home, UnitPath: slices.Clone(unitPath), Version: version}
 	if d.config != nil && slices.Equal(d.config.UnitPath, c.UnitPath) && d.config.Version == version {
 		d.mu.Unlock()
 		return
@@ -92,7 +89,7 @@ func (d *Delegate) Open(unitPath []string, version int) {
 }
 
 // ConfigDir is where the account's units are written.
-func (d *Delegate) ConfigDir() string { return Config{Home: d.o.Home}.ConfigDir() }
+func (d *Delegate) ConfigDir() string { return Config{Home: d.o.Login.Home}.ConfigDir() }
 
 // Trouble says why there has been no child for some time, "" when there is one, or
 // when one is only being started.
@@ -103,116 +100,6 @@ func (d *Delegate) Trouble() string {
 		return ""
 	}
 	return d.trouble
-}
-
-// Run keeps the child until ctx ends, and returns nil then. No child is left.
-func (d *Delegate) Run(ctx context.Context) error {
-	delay := firstDelay
-	for {
-		d.mu.Lock()
-		ready := d.config != nil
-		d.mu.Unlock()
-		if !ready {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-d.set:
-			}
-			continue
-		}
-		begun := time.Now()
-		why := d.live(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if time.Since(begun) > livedWell {
-			delay = firstDelay
-		}
-		d.mu.Lock()
-		if time.Since(begun) > livedWell {
-			d.deaths = 0
-		}
-		d.deaths++
-		d.trouble = why.Error()
-		d.mu.Unlock()
-		d.o.Logger.Warn("process that acts as the account ended", "account", d.o.Name, "error", why, "retry", delay)
-		timer := time.NewTimer(delay)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-d.set: // other folders, another try
-			timer.Stop()
-		case <-timer.C:
-		}
-		delay = min(2*delay, lastDelay)
-	}
-}
-
-// live has one child live, and says why it ended.
-func (d *Delegate) live(ctx context.Context) error {
-	p, err := d.start()
-	if err != nil {
-		return err
-	}
-	defer p.reap()
-	stop := context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
-	defer stop()
-	d.mu.Lock()
-	config := d.config
-	d.mu.Unlock()
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		d.hear(p)
-	}()
-	err = d.open(p, config)
-	if err == nil {
-		d.mu.Lock()
-		d.process = p
-		close(d.up)
-		d.all = true // nobody watched before
-		d.mu.Unlock()
-		signal(d.wake)
-		d.arm(p)
-		<-p.ended
-		d.mu.Lock()
-		d.process, d.up = nil, make(chan struct{})
-		d.mu.Unlock()
-	}
-	p.end(err)
-	<-heard
-	return p.why()
-}
-
-// open tells a new child its folders.
-func (d *Delegate) open(p *process, c *Config) error {
-	r, _, err := p.call(ask{Op: opOpen, Config: c}, nil, d.o.Answer)
-	if err != nil {
-		return err
-	}
-	return r.Err.Err()
-}
-
-// arm keeps the child told which folders to watch, until it ends.
-func (d *Delegate) arm(p *process) {
-	signal(d.want)
-	for {
-		select {
-		case <-p.ended:
-			return
-		case <-d.want:
-		}
-		d.mu.Lock()
-		dirs := d.dirs
-		d.mu.Unlock()
-		d.turn <- struct{}{}
-		_, _, err := p.call(ask{Op: opWatch, Paths: dirs}, nil, d.o.Answer)
-		<-d.turn
-		if err != nil {
-			return
-		}
-	}
 }
 
 // hear takes in what the child says, until it says no more.
@@ -234,6 +121,10 @@ func (d *Delegate) hear(p *process) {
 			return
 		}
 		if r.ID == 0 {
+			if !p.news.step(time.Now()) {
+				p.end(errors.New("it broke the rules: it tells of changes without end"))
+				return
+			}
 			d.changed(r)
 			continue
 		}
@@ -249,9 +140,11 @@ func (d *Delegate) changed(r reply) {
 	const most = 4096
 	d.mu.Lock()
 	for _, p := range r.Paths {
-		d.paths[p] = true
+		if d.all = d.all || len(p) > maxPath || len(d.paths) >= most; !d.all {
+			d.paths[p] = true
+		}
 	}
-	if d.all = d.all || r.All || len(d.paths) > most; d.all {
+	if d.all = d.all || r.All; d.all {
 		clear(d.paths)
 	}
 	d.mu.Unlock()
@@ -306,7 +199,7 @@ func (d *Delegate) turnOf(gone <-chan struct{}, what string) (*process, func(), 
 	select {
 	case d.turn <- struct{}{}:
 	case <-gone:
-		return nil, nil, fault.New(fault.Canceled, what, d.o.Name, errGone)
+		return nil, nil, fault.New(fault.Canceled, what, d.o.Login.Name, errGone)
 	}
 	done := func() { <-d.turn }
 	d.mu.Lock()
@@ -335,10 +228,5 @@ func (d *Delegate) turnOf(gone <-chan struct{}, what string) (*process, func(), 
 		why = errors.New("the process that acts as the account does not run: " + d.trouble)
 	}
 	d.mu.Unlock()
-	return nil, nil, fault.New(fault.Unavailable, what, d.o.Name, why)
-}
-
-// environment is all that a child gets of one.
-func (d *Delegate) environment() []string {
-	return []string{"HOME=" + d.o.Home, "USER=" + d.o.Name, "LOGNAME=" + d.o.Name, "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}
+	return nil, nil, fault.New(fault.Unavailable, what, d.o.Login.Name, why)
 }

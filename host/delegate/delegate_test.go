@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/become"
 	"stead/host/fault"
 	"stead/host/plan"
 	"stead/host/shape"
@@ -32,24 +33,25 @@ const (
 // TestMain makes of this program the child when it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
-		os.Exit(beChild(os.Args[2]))
+		os.Exit(beChild(os.Args[2], strings.TrimPrefix(os.Args[3], "--as=")))
 	}
 	os.Exit(m.Run())
 }
 
 // beChild serves, or misbehaves.
-func beChild(how string) int {
-	if err := Harden(); err != nil {
-		return 3
-	}
-	switch how {
-	case "good":
-		if err := Serve(context.Background(), os.Stdin, os.Stdout, slog.New(slog.DiscardHandler)); err != nil {
+func beChild(how, as string) int {
+	if how == "good" {
+		if err := Be(context.Background(), as, nil, slog.New(slog.DiscardHandler)); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			return 1
 		}
 		return 0
-	case "dies":
+	}
+	who, err := become.Parse(as)
+	if err != nil || who.Become() != nil {
+		return 3
+	}
+	if how == "dies" {
 		os.Stderr.WriteString("no such luck\x1b[31m\n")
 		return 1
 	}
@@ -123,7 +125,7 @@ func newRig(t *testing.T, how string) *rig {
 	if how == "swaps" {
 		home = "/nowhere"
 	}
-	d, err := New(Options{Name: "opal", UID: someUID, GID: someGID, Home: home, Logger: slog.New(slog.DiscardHandler),
+	d, err := New(Options{Login: become.Login{Name: "opal", UID: someUID, GID: someGID, Home: home}, Logger: slog.New(slog.DiscardHandler),
 		Arguments: []string{"child", how}, Answer: 5 * time.Second})
 	require.NoError(t, err)
 	r := &rig{d, home}
@@ -371,7 +373,7 @@ func TestTroubleIsTold(t *testing.T) {
 }
 
 func TestRootIsNoAccount(t *testing.T) {
-	_, err := New(Options{Name: "root", UID: 0, Home: "/root", Logger: slog.New(slog.DiscardHandler)})
+	_, err := New(Options{Login: become.Login{Name: "root", Home: "/root"}, Logger: slog.New(slog.DiscardHandler)})
 	require.Equal(t, fault.Invalid, fault.ClassOf(err))
-	require.Equal(t, fault.Refused, fault.ClassOf(Serve(context.Background(), os.Stdin, os.Stdout, slog.New(slog.DiscardHandler))))
+	require.Equal(t, fault.Refused, fault.ClassOf(Serve(context.Background(), Ends{})))
 }

@@ -8,14 +8,20 @@
 // Apply and the rest, and the watching of folders. Serve is the child, which holds
 // a disk.Disk and a disk.Watcher.
 //
+// The child is root's program, and becomes the account by itself (host/become): no
+// process of the account can trace it, or have root wait in starting it. They can
+// end, stop and hold it, and take its limits from it: then it is killed and
+// replaced with growing delay. Of children that a file system holds, so that they
+// cannot even be killed, there are two at most; no other is started then, and every
+// declaration says so.
+//
 // The child is believed as far as the account is: what it says decides about the
 // account's own files and nothing else. It has no secrets, no privileges and no
 // descriptor but its two pipes. Everything it says is bounded. What shall stand in
 // a file comes from the declarations that the parent holds, never from the child;
 // bytes that it reports as found must have the digest that it reports for them, or
 // it could ask for bytes of somebody else's out of the ledger. One that breaks the
-// protocol, or does not answer in time, as on a network file system that hangs, is
-// killed and replaced with growing delay.
+// protocol is killed and replaced too.
 //
 // Messages go over the pipes in frames: two lengths of four bytes, a JSON document
 // and raw bytes. Both ends are the same program, so there is no version.

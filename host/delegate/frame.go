@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"stead/host/disk"
 	"stead/host/fault"
@@ -37,6 +38,7 @@ type ask struct {
 	Queries  []query                   `json:"queries,omitempty"`
 	Changes  []change                  `json:"changes,omitempty"`
 	Paths    []string                  `json:"paths,omitempty"`
+	Anew     bool                      `json:"anew,omitempty"` // forget the services that were sent before
 }
 
 // query is a plan.Query whose service is named.
@@ -82,7 +84,32 @@ const (
 	partsBase = 8 << 10
 	partsUnit = 1 << 10
 	maxAsk    = 256 << 20 // the parent is believed
+	maxPath   = 4 << 10   // bytes of a path that changed
 )
+
+// pace bounds how often something happens: newsAtOnce times, and newsEach apart
+// from there on. A watcher tells five times a second at most.
+type pace struct {
+	left int
+	at   time.Time
+}
+
+const (
+	newsAtOnce = 100
+	newsEach   = 50 * time.Millisecond
+)
+
+// step reports whether it may happen at now.
+func (p *pace) step(now time.Time) bool {
+	if p.at.IsZero() {
+		p.left, p.at = newsAtOnce, now
+	}
+	if n := int(now.Sub(p.at) / newsEach); n > 0 {
+		p.left, p.at = min(p.left+n, newsAtOnce), p.at.Add(time.Duration(n)*newsEach)
+	}
+	p.left--
+	return p.left >= 0
+}
 
 // send writes a frame.
 func send(w io.Writer, msg any, raw []byte) error {

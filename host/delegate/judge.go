@@ -25,7 +25,7 @@ func (d *Delegate) broken(format string, args ...any) error {
 	if p != nil {
 		p.end(err)
 	}
-	return fault.New(fault.Failed, "ask", d.o.Name, err)
+	return fault.New(fault.Failed, "ask", d.o.Login.Name, err)
 }
 
 // judge takes over what a child says of one unit. What shall stand in files is
@@ -66,7 +66,7 @@ func (d *Delegate) files(q plan.Query) map[string]plan.Want {
 	if q.Service == nil {
 		return nil
 	}
-	own := disk.Declared(q.Service, d.ConfigDir(), d.o.UID, d.o.GID)
+	own := disk.Declared(q.Service, d.ConfigDir(), d.o.Login.UID, d.o.Login.GID)
 	all := make(map[string]plan.Want, len(own))
 	for _, w := range own {
 		all[w.Path] = w
@@ -81,8 +81,8 @@ func odd(k plan.Disk) string {
 	for p, c := range k.Triggers {
 		texts = append(texts, p, c.Digest, c.Real, c.Trouble)
 	}
-	for p := range k.At {
-		texts = append(texts, p)
+	for p, e := range k.At {
+		texts = append(texts, p, e.Target)
 	}
 	for p, by := range k.Shadowed {
 		texts = append(texts, p, by)
@@ -104,7 +104,7 @@ func odd(k plan.Disk) string {
 func (d *Delegate) below(paths []string) []string {
 	var all []string
 	for _, p := range paths {
-		if filepath.Clean(p) == p && strings.HasPrefix(p, d.o.Home+"/") && clean(p, maxText) == p {
+		if filepath.Clean(p) == p && strings.HasPrefix(p, d.o.Login.Home+"/") && clean(p, maxText) == p {
 			all = append(all, p)
 		}
 	}

@@ -2,18 +2,19 @@ package delegate
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/user"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"stead/host/fault"
+	"stead/host/unit"
 )
 
 // process is one child, from start to end. It is never used again.
@@ -24,6 +25,7 @@ type process struct {
 	pipe  *os.File // out's
 	ended chan struct{}
 	sent  map[string]bool // digests of the services that it has; of whoever has the turn
+	news  pace            // of what it says without being asked; of who hears
 
 	mu      sync.Mutex // guards what follows
 	cause   error
@@ -39,10 +41,10 @@ type result struct {
 	raw   []byte
 }
 
-// start makes a child.
-func (d *Delegate) start() (*process, error) {
+// start makes a child, which ends with ctx.
+func (d *Delegate) start(ctx context.Context) (*process, error) {
 	failed := func(err error) (*process, error) {
-		return nil, fault.New(fault.Failed, "act as an account", d.o.Name, err)
+		return nil, fault.New(fault.Failed, "act as an account", d.o.Login.Name, err)
 	}
 	inR, inW, err := os.Pipe()
 	if err != nil {
@@ -55,20 +57,11 @@ func (d *Delegate) start() (*process, error) {
 		return failed(err)
 	}
 	defer outW.Close() //nolint:errcheck // the child has it
-	cmd := exec.Command("/proc/self/exe", d.o.Arguments...)
-	cmd.Env, cmd.Dir = d.environment(), "/"
+	cmd := d.o.Login.Command(ctx, d.o.Arguments...)
 	cmd.Stdin, cmd.Stdout = inR, outW
 	p := &process{cmd: cmd, in: inW, out: bufio.NewReaderSize(outR, 64<<10), pipe: outR, ended: make(chan struct{}), sent: make(map[string]bool)}
-	cmd.Stderr = &lines{take: p.say}
+	cmd.Stderr = &lines{take: p.say, end: p.end}
 	cmd.WaitDelay = time.Second
-	groups := make([]uint32, 0, len(d.o.Groups))
-	for _, g := range d.o.Groups {
-		groups = append(groups, uint32(g))
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: uint32(d.o.UID), Gid: uint32(d.o.GID), Groups: groups},
-		Setsid:     true, Pdeathsig: syscall.SIGKILL,
-	}
 	if err := cmd.Start(); err != nil {
 		_, _ = inW.Close(), outR.Close()
 		return failed(err)
@@ -92,11 +85,14 @@ func (p *process) end(why error) {
 	close(p.ended)
 }
 
-// reap waits for the end of a child that was killed, beside everything else: one
-// that is stuck in the kernel ends when that lets it go.
-func (p *process) reap() {
+// reap waits for the end of a child that was killed, beside everything else, and
+// calls done then: one that is stuck in the kernel ends when that lets it go.
+func (p *process) reap(done func()) {
 	p.end(nil)
-	go func() { _ = p.cmd.Wait() }()
+	go func() {
+		_ = p.cmd.Wait()
+		done()
+	}()
 }
 
 func (p *process) why() error {
@@ -177,40 +173,36 @@ func (p *process) mostParts() int {
 	return partsBase + p.units*partsUnit
 }
 
-// lines takes a stream for lines of bounded length.
+// lines takes a stream for lines of bounded length, of which the last counts.
 type lines struct {
 	take func(string)
+	end  func(error) // of who says too much
 	rest []byte
+	said int
 }
 
 func (l *lines) Write(b []byte) (int, error) {
-	const most = 4 << 10
-	l.rest = append(l.rest, b...)
-	for {
-		line, rest, found := strings.Cut(string(l.rest), "\n")
-		if !found {
-			break
-		}
-		l.take(line)
-		l.rest = []byte(rest)
+	const most, mostSaid = 4 << 10, 1 << 20
+	if l.said += len(b); l.said > mostSaid {
+		l.end(fmt.Errorf("it broke the rules: it complains of more than %d bytes", mostSaid))
+		return 0, errTooMuch
 	}
-	l.rest = l.rest[max(0, len(l.rest)-most):]
+	l.rest = append(l.rest, b...)
+	if end := bytes.LastIndexByte(l.rest, '\n'); end >= 0 {
+		begin := bytes.LastIndexByte(l.rest[:end], '\n') + 1
+		l.take(string(l.rest[begin:min(end, begin+most)]))
+		l.rest = append(l.rest[:0], l.rest[end+1:]...)
+	}
+	if over := len(l.rest) - most; over > 0 {
+		l.rest = append(l.rest[:0], l.rest[over:]...)
+	}
 	return len(b), nil
 }
 
+var errTooMuch = errors.New("nobody listens")
+
 // clean makes a line of what an account's process says.
-func clean(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clean(s string, most int) string { return unit.Shown(s, most) }
 
 func lookupGroup(id string) (string, error) {
 	g, err := user.LookupGroupId(id)

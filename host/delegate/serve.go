@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"stead/host/become"
 	"stead/host/disk"
 	"stead/host/fault"
 	"stead/host/install"
@@ -42,46 +42,78 @@ func (c Config) Kept() string { return filepath.Join(c.Home, ".local/state/stead
 
 func (c Config) runtimeDir() string { return "/run/user/" + strconv.Itoa(c.UID) + "/systemd/user" }
 
-// Harden takes from this process what the account could reach it by: it cannot be
-// traced by others of its uid, and keeps no core. It is called before the first
-// message.
-func Harden() error {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fault.New(fault.Failed, "serve as an account", "", fmt.Errorf("dumpable: %w", err))
+// Be is what a process does that was started with --as (host/become): it becomes
+// that account, and runs the program in its place, if there is one, or serves on
+// standard input and output.
+func Be(ctx context.Context, as string, program []string, log *slog.Logger) error {
+	limits := OwnLimits()
+	who, err := become.Parse(as)
+	switch {
+	case err != nil:
+		return err
+	case len(program) > 0:
+		return who.Run(program...)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fault.New(fault.Failed, "serve as an account", "", fmt.Errorf("no new privileges: %w", err))
+	if err := who.Become(); err != nil {
+		return err
 	}
-	return nil
+	return Serve(ctx, Ends{In: os.Stdin, Out: os.Stdout, Logger: log, Limits: limits})
 }
 
-// Serve is the child: it does what it is told on in, and answers on out, until in
+// Ends are what a child has of its parent.
+type Ends struct {
+	In     io.Reader
+	Out    io.Writer
+	Logger *slog.Logger
+	Limits Limits // as they were before it was the account
+}
+
+// Limits are the limits of this process, each by its number (getrlimit(2)).
+type Limits [16]unix.Rlimit
+
+// OwnLimits are those of this moment.
+func OwnLimits() (l Limits) {
+	for i := range l {
+		_ = unix.Getrlimit(i, &l[i]) // it fails for numbers that there are not
+	}
+	return l
+}
+
+// errLimits ends a child that somebody took the means from: processes of the
+// account can do so, and cannot give them back.
+var errLimits = errors.New("its limits were changed by another process")
+
+// Serve is the child: it does what it is told on In, and answers on Out, until In
 // ends. It refuses to run as root.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) error {
+func Serve(ctx context.Context, e Ends) error {
+	const op = "serve as an account"
 	if os.Geteuid() == 0 || os.Getuid() == 0 {
-		return fault.New(fault.Refused, "serve as an account", "uid 0", errors.New("it is there to be somebody else than root"))
+		return fault.New(fault.Refused, op, "uid 0", errors.New("it is there to be somebody else than root"))
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &child{out: out, log: log, services: make(map[string]*shape.Service)}
+	c := &child{out: e.Out, log: e.Logger, services: make(map[string]*shape.Service)}
 	defer c.wg.Wait()
 	defer cancel()
-	r := bufio.NewReaderSize(in, 64<<10)
+	r := bufio.NewReaderSize(e.In, 64<<10)
 	for {
 		text, raw, err := receive(r, func() (int, int) { return maxAsk, maxAsk })
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return fault.New(fault.Failed, "serve as an account", "", err)
+		if err == nil && OwnLimits() != e.Limits {
+			err = errLimits
 		}
 		var a ask
-		if err := json.Unmarshal(text, &a); err != nil {
-			return fault.New(fault.Failed, "serve as an account", "", err)
+		if err == nil {
+			err = json.Unmarshal(text, &a)
+		}
+		if err != nil {
+			return fault.New(fault.Failed, op, "", err)
 		}
 		answer, bytes := c.do(ctx, a, raw)
 		answer.ID = a.ID
 		if err := c.send(answer, bytes); err != nil {
-			return fault.New(fault.Failed, "serve as an account", "", err)
+			return fault.New(fault.Failed, op, "", err)
 		}
 	}
 }
@@ -110,6 +142,9 @@ func (c *child) do(ctx context.Context, a ask, raw []byte) (reply, []byte) {
 	}
 	if c.disk == nil {
 		return reply{Err: fault.Tell(fault.New(fault.Internal, string(a.Op), "", errors.New("no folders yet")))}, nil
+	}
+	if a.Anew {
+		clear(c.services)
 	}
 	for digest, s := range a.Services {
 		c.services[digest] = s
@@ -193,14 +228,12 @@ func (c *child) tell(ctx context.Context) {
 
 func (c *child) look(ctx context.Context, a ask, raw []byte) reply {
 	qs := make([]plan.Query, len(a.Queries))
-	used := make(map[string]bool, len(qs))
 	for i, q := range a.Queries {
 		qs[i] = q.Query
 		if q.Declared != "" {
 			if qs[i].Service = c.services[q.Declared]; qs[i].Service == nil {
 				return reply{Err: fault.Tell(fault.New(fault.Internal, "look", string(q.Unit), errors.New("its declaration was not sent")))}
 			}
-			used[q.Declared] = true
 		}
 	}
 	var all []plan.Disk

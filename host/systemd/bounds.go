@@ -122,28 +122,29 @@ const (
 	kindSignal = 4
 )
 
-// short reports whether all of texts are no longer than a manager's are.
+// short reports whether all of texts are such as a manager's are: names, states and
+// results are ASCII, and not long (systemd.unit(5)).
 func short(texts ...string) bool {
 	for _, t := range texts {
 		if len(t) > mostText {
 			return false
 		}
+		for i := range len(t) {
+			if t[i] < ' ' || t[i] > '~' {
+				return false
+			}
+		}
 	}
 	return true
 }
 
-// clip shortens what a manager says for people.
-func clip(s string) string {
-	if len(s) <= mostWords {
-		return s
-	}
-	return s[:mostWords] + " (cut)"
-}
+// clip makes a short line for people of what a manager says.
+func clip(s string) string { return unit.Shown(s, mostWords) }
 
 // nameOf reads a unit's name in the body of a signal, "" when there is none.
 func nameOf(v any) unit.Name {
 	s, _ := v.(string)
-	if len(s) > unit.NameMax {
+	if len(s) > unit.NameMax || !short(s) {
 		return ""
 	}
 	return unit.Name(s)

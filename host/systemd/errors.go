@@ -3,7 +3,6 @@ package systemd
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/godbus/dbus/v5"
 
@@ -37,7 +36,7 @@ func fromBus(err error, ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &e):
-		a := &answer{name: e.Name}
+		a := &answer{name: clip(e.Name)}
 		if len(e.Body) > 0 {
 			text, _ := e.Body[0].(string)
 			a.text = clip(text)
@@ -125,7 +124,7 @@ func toFault(op, object string, err error, lost fault.Class) error {
 }
 
 // strange is the error for an answer that has another shape than systemd's
-// interface states.
+// interface states. What the answer holds may be long, and anything.
 func strange(method string, err error) error {
-	return fault.New(fault.Internal, "read answer", method, fmt.Errorf("unexpected shape: %w", err))
+	return fault.New(fault.Internal, "read answer", method, errors.New("unexpected shape: "+clip(err.Error())))
 }

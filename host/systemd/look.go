@@ -156,7 +156,7 @@ func (lk *look) past(r *running) []want {
 func (lk *look) results(t *unit.Trouble) []want {
 	var ws []want
 	if typeIfcs[lk.kind] != "" {
-		ws = append(ws, lk.onType("Result", to(&t.Result)))
+		ws = append(ws, lk.onType("Result", toWord(&t.Result)))
 	}
 	if lk.kind == "service" {
 		ws = append(ws, lk.onType("ExecMainCode", to(&t.ExitCode)), lk.onType("ExecMainStatus", to(&t.ExitStatus)))

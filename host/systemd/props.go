@@ -62,6 +62,17 @@ func to[T any](p *T) func(dbus.Variant) error {
 	return func(v dbus.Variant) error { return v.Store(p) }
 }
 
+// toWord stores a state or a result; what is none counts as "".
+func toWord(p *string) func(dbus.Variant) error {
+	return func(v dbus.Variant) error {
+		err := v.Store(p)
+		if !short(*p) {
+			*p = ""
+		}
+		return err
+	}
+}
+
 // toTime stores a CLOCK_MONOTONIC stamp, which is in microseconds.
 func toTime(p *time.Duration) func(dbus.Variant) error {
 	return func(v dbus.Variant) error {
@@ -91,7 +102,9 @@ func toNames(p *[]unit.Name) func(dbus.Variant) error {
 		err := v.Store(&names)
 		slices.Sort(names)
 		for _, n := range names {
-			*p = append(*p, unit.Name(n))
+			if short(n) {
+				*p = append(*p, unit.Name(n))
+			}
 		}
 		return err
 	}
@@ -127,7 +140,7 @@ func toUnmet(p *[]unit.Condition, met *bool, assert bool) func(dbus.Variant) err
 		}
 		for _, c := range all {
 			if c.State < 0 {
-				*p = append(*p, unit.Condition{Text: c.String(), Assert: assert})
+				*p = append(*p, unit.Condition{Text: clip(c.String()), Assert: assert})
 			}
 		}
 		return nil

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -13,9 +15,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/become"
 	"stead/host/unit"
 	"stead/test/lab"
 )
+
+// TestMain makes of this program another, as an account, when it is started for that.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 4 && os.Args[1] == "child" {
+		who, err := become.Parse(strings.TrimPrefix(os.Args[2], "--as="))
+		if err == nil {
+			err = who.Run(os.Args[4:]...)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // The verifier starts a manager of its own, which would tell the host's manager
 // that the host is ready, stopping, and so on.
@@ -84,7 +100,11 @@ func TestAnAccountsUnitsAreVerifiedAsTheAccount(t *testing.T) {
 		files[n] = filepath.Join(dir, string(n))
 		require.NoError(t, os.WriteFile(files[n], []byte("[Service]\nExecStart=/bin/true\nNonsense=1\n"), mode))
 	}
-	out := RunAs(t.Context(), files, Account{Name: "opal", UID: uid, GID: gid, Home: who.HomeDir})
+	opal := become.Login{Name: "opal", UID: uid, GID: gid, Home: who.HomeDir}
+	as := func(ctx context.Context, program ...string) *exec.Cmd {
+		return opal.Running(ctx, []string{"child"}, program...)
+	}
+	out := RunAs(t.Context(), files, as)
 	require.Contains(t, strings.Join(out["bad.service"], "\n"), "Nonsense")
 	require.NotContains(t, strings.Join(out["secret.service"], "\n"), "Nonsense")
 	require.Contains(t, strings.Join(Run(t.Context(), files)["secret.service"], "\n"), "Nonsense", "root reads it")

@@ -15,9 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"stead/host/unit"
@@ -26,30 +24,28 @@ import (
 const (
 	batch    = 100 // files in one run
 	maxLines = 10  // warnings kept for one unit
+	maxLine  = 400 // bytes of one
 )
 
 // Run returns the warnings of systemd-analyze for each unit, given the path of
 // its file. Units without warnings are left out. Where systemd-analyze is not
 // installed or does not answer, the result is empty: there is no advice then.
 func Run(ctx context.Context, files map[unit.Name]string) map[unit.Name][]string {
-	return all(ctx, files, nil)
-}
-
-// Account is a login in whose manager units are verified.
-type Account struct {
-	Name     string
-	UID, GID int
-	Groups   []int // further ones
-	Home     string
+	return all(ctx, files, verifier{})
 }
 
 // RunAs is Run for units of an account's own manager. The verifier runs as the
-// account: it reads what that can read, and nothing else.
-func RunAs(ctx context.Context, files map[unit.Name]string, a Account) map[unit.Name][]string {
-	return all(ctx, files, &a)
+// account: it reads what that can read, and nothing else. as makes a command that
+// runs a program, behind words of its environment, as the account (see
+// host/become).
+//
+// A verifier that a file system holds does not end, and RunAs does not return
+// before it has: the caller has it run beside.
+func RunAs(ctx context.Context, files map[unit.Name]string, as func(ctx context.Context, program ...string) *exec.Cmd) map[unit.Name][]string {
+	return all(ctx, files, verifier{as})
 }
 
-func all(ctx context.Context, files map[unit.Name]string, a *Account) map[unit.Name][]string {
+func all(ctx context.Context, files map[unit.Name]string, v verifier) map[unit.Name][]string {
 	names := make([]unit.Name, 0, len(files))
 	for n, f := range files {
 		if !n.IsTemplate() && filepath.Base(f) == string(n) { // an instance has no file of its own to name
@@ -59,32 +55,27 @@ func all(ctx context.Context, files map[unit.Name]string, a *Account) map[unit.N
 	slices.SortFunc(names, func(a, b unit.Name) int { return cmp.Compare(a, b) })
 	out := make(map[unit.Name][]string)
 	for chunk := range slices.Chunk(names, batch) {
-		verifier{a}.verify(ctx, chunk, files, out)
+		v.verify(ctx, chunk, files, out)
 	}
 	return out
 }
 
-// verifier runs systemd-analyze; as an account where there is one.
-type verifier struct{ as *Account }
+// verifier runs systemd-analyze; as an account where as is not nil.
+type verifier struct {
+	as func(ctx context.Context, program ...string) *exec.Cmd
+}
 
 // command is one run with these arguments.
 func (v verifier) command(ctx context.Context, args ...string) *exec.Cmd {
+	if v.as != nil {
+		// Environment generators would be run with what the account's environment.d
+		// has said to the one before (systemd.environment-generator(7)): LD_PRELOAD=.
+		return v.as(ctx, append([]string{"SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/nonexistent", "systemd-analyze", "--user"}, args...)...)
+	}
+	cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
 	// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
 	// process. Messages are matched, so they are not to be translated.
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
-	if v.as == nil {
-		cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
-		cmd.Env = env
-		return cmd
-	}
-	cmd := exec.CommandContext(ctx, "systemd-analyze", append([]string{"--user"}, args...)...)
-	cmd.Env = append(env, "HOME="+v.as.Home, "USER="+v.as.Name, "LOGNAME="+v.as.Name, "XDG_RUNTIME_DIR=/run/user/"+strconv.Itoa(v.as.UID))
-	cmd.Dir = "/"
-	who := &syscall.Credential{Uid: uint32(v.as.UID), Gid: uint32(v.as.GID)}
-	for _, g := range v.as.Groups {
-		who.Groups = append(who.Groups, uint32(g))
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setsid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
 	return cmd
 }
 
@@ -109,12 +100,14 @@ func (v verifier) verify(ctx context.Context, names []unit.Name, files map[unit.
 	sort(said, names, files, into)
 }
 
-// limited keeps the first megabyte of what is written to it.
+// mostSaid is how much a verifier may say, in bytes.
+const mostSaid = 1 << 20
+
+// limited keeps the first of what is written to it.
 type limited struct{ said []byte }
 
 func (l *limited) Write(b []byte) (int, error) {
-	const most = 1 << 20
-	l.said = append(l.said, b[:min(len(b), most-min(most, len(l.said)))]...)
+	l.said = append(l.said, b[:min(len(b), mostSaid-len(l.said))]...)
 	return len(b), nil
 }
 
@@ -132,8 +125,9 @@ func gaveUp(said []byte) bool {
 // sort gives each line of the verifier's to the unit that it names.
 func sort(said []byte, names []unit.Name, files map[unit.Name]string, out map[unit.Name][]string) {
 	scan := bufio.NewScanner(bytes.NewReader(said))
+	scan.Buffer(nil, mostSaid+1)
 	for scan.Scan() {
-		line := strings.ToValidUTF8(scan.Text(), "?")
+		line := unit.Shown(scan.Text(), maxLine)
 		for _, n := range names {
 			path := files[n]
 			if !strings.HasPrefix(line, path+":") && !strings.HasPrefix(line, string(n)+":") && !strings.Contains(line, "/"+string(n)+".d/") {

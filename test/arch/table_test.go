@@ -71,7 +71,8 @@ var table = []row{
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},
 	{adapters, "host/journal", "host/fault host/unit seats", "mesh mesh/identity test/odd"},
 	{adapters, "host/account", "host/fault host/plan host/report host/unit", "host/systemd host/ledger"},
-	{adapters, "host/verify", "host/unit", ""},
+	{adapters, "host/become", "host/fault", ""},
+	{adapters, "host/verify", "host/unit", "host/become"},
 	{adapters, "runtime/escalate", "host/fault host/shape host/unit", "host/systemd"},
 
 	{ground, "mesh/replace", "host/fault", ""},
@@ -87,9 +88,9 @@ var table = []row{
 	{fakes, "host/systemd/systemdtest", "host/fault host/install host/unit", ""},
 	{fakes, "mesh/meshtest", "mesh mesh/identity mesh/server", ""},
 
-	{assembly, "host/delegate", "host/disk host/fault host/install host/plan host/shape", ""},
+	{assembly, "host/delegate", "host/become host/disk host/fault host/install host/plan host/shape host/unit", ""},
 	{assembly, "host/setup", "host/fault mesh/replace host/systemd host/unit", ""},
-	{assembly, "host", "host/accept host/account host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify mesh/replace host/outbox host/plan " +
+	{assembly, "host", "host/accept host/account host/become host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify mesh/replace host/outbox host/plan " +
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
 	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape " +
@@ -140,7 +141,7 @@ var outside = []foreign{
 	{"github.com/spf13/cobra", "cmd/stead/cli", ""},
 	{"github.com/spf13/pflag", "cmd/stead/cli", ""},
 	{"github.com/jedib0t/go-pretty/v6", "cmd/stead/cli", ""},
-	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/delegate host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
+	{"golang.org/x/sys/unix", "cmd/stead cmd/stead/contexts host host/become host/delegate host/disk host/folder host/journal host/ledger host/plan host/systemd mesh/identity mesh/server runtime/escalate", "*"},
 	{"golang.org/x/sync", "host host/outbox host/reconcile runtime/server", "*"},
 	{"golang.org/x/tools/txtar", "", "*"},
 	{"github.com/rogpeppe/go-internal", "", "cmd/stead cmd/stead/cli"},

@@ -9,20 +9,19 @@ import (
 	"stead/host/delegate"
 )
 
-// newHostDelegate is what a host starts to read and write as an account. It is
-// not for people.
+// newHostDelegate is what a host starts to read and write as an account, or to run
+// a program as one. It is not for people.
 func newHostDelegate() *cobra.Command {
-	return &cobra.Command{
-		Use:    "delegate",
-		Short:  "read and write files for the host, as the account that it is started as",
+	var as string
+	c := &cobra.Command{
+		Use:    "delegate --as LOGIN [PROGRAM [ARGUMENT]...]",
+		Short:  "read and write files for the host, or run a program, as an account",
 		Hidden: true,
-		Args:   none,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := delegate.Harden(); err != nil {
-				return err
-			}
+		RunE: func(c *cobra.Command, program []string) error {
 			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			return delegate.Serve(c.Context(), os.Stdin, os.Stdout, log)
+			return delegate.Be(c.Context(), as, program, log)
 		},
 	}
+	c.Flags().StringVar(&as, "as", "", "become `LOGIN`, which is NAME:UID:GID:GROUPS:HOME")
+	return c
 }
