@@ -5,7 +5,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -98,16 +97,6 @@ func (m *machine) account(name string, flags ...string) {
 	m.Run(m.t, "mkdir", "-p", etc+"/"+service+".d")
 	require.NoError(m.t, m.WriteFile(etc+"/"+service+".d/account.conf", []byte("[Service]\nExecStart=\n"+line+"\n"), 0o644))
 	m.Run(m.t, "systemctl", "daemon-reload")
-}
-
-// serving boots a node with a host that keeps a folder, whose account is opal.
-func serving(t *testing.T, files map[string]string) (*machine, *login) {
-	t.Helper()
-	m := install(t)
-	opal := m.login("opal")
-	m.account(opal.name)
-	m.begin(files)
-	return m, opal
 }
 
 // daemon is the unit file of a user service that runs for long; the number makes

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -240,7 +239,7 @@ func TestWithdrawalLeavesTheAccountAsItWas(t *testing.T) {
 		m.converged(time.Now())
 		require.Equal(t, written, m.read(ruby.unit("ran.service")), "what is there is nobody's to touch")
 		log := m.Run(t, "journalctl", "--unit="+service, "--output=cat", "--no-pager")
-		require.Contains(t, log, fmt.Sprintf(`what was written for account \"ruby\" is left where it is: node \"node\" has no login \"ruby\"`))
+		require.Contains(t, log, `what was written for account \"ruby\" is left where it is: node \"node\" has no login \"ruby\"`)
 		m.withdrawn()
 		opal.asBefore(before, keptIndex, ruby.home(), "/etc/", "/var/lib/systemd/linger/ruby", "/var/mail", "unit ", "new: list-units --all run-user-")
 	})
