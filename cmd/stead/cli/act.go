@@ -41,7 +41,7 @@ func newStart(r *reach) *cobra.Command {
 		Short: "start units on nodes",
 		Long: "start starts units, and waits for systemd's word of how that ended. UNIT is a\n" +
 			"name, or a glob over loaded units.",
-		Example: "  stead start backup -n ws1\n  stead start web --all --no-block",
+		Example: "  stead start backup -n ws1\n  stead start web --all --no-block\n  stead start reload-watcher --user -n ws1",
 	})
 }
 
@@ -166,13 +166,21 @@ func unsettled(of deed, node subject.Node, a seats.Acted) error {
 	if now := stateOf(a.After.Active, a.After.Sub); now != "" {
 		why += "; it is " + now
 	}
-	return fault.New(fault.Failed, fmt.Sprintf("%s %s on %s", of.verb, a.Unit, node), "", errors.New(why)).
+	return fault.New(fault.Failed, fmt.Sprintf("%s %s on %s%s", of.verb, a.Unit, node, inUser(a.Scope)), "", errors.New(why)).
 		WithHint(fmt.Sprintf("stead status %s -n %s%s", a.Unit, node, userFlag(a.Scope)))
 }
 
 func userFlag(scope string) string {
 	if scope == "user" {
 		return " --user"
+	}
+	return ""
+}
+
+// inUser stands behind the node of what is of user scope.
+func inUser(scope string) string {
+	if scope == "user" {
+		return ", user scope"
 	}
 	return ""
 }
@@ -190,17 +198,18 @@ func noted(log io.Writer, of deed, note string, d *seats.DeclaredBy) {
 
 // acted is the line of a unit that was acted on.
 func (w screen) acted(of deed, node subject.Node, a seats.Acted) {
+	where := string(node) + inUser(a.Scope)
 	switch a.Result {
 	case "queued":
-		fmt.Fprintf(w, "%s of %s on %s is queued (it is %s)\n", of.verb, a.Unit, node, stateOf(a.After.Active, a.After.Sub))
+		fmt.Fprintf(w, "%s of %s on %s is queued (it is %s)\n", of.verb, a.Unit, where, stateOf(a.After.Active, a.After.Sub))
 		return
 	case "skipped":
-		fmt.Fprintf(w, "%s of %s on %s was skipped by systemd (it is %s)\n", of.verb, a.Unit, node, stateOf(a.After.Active, a.After.Sub))
+		fmt.Fprintf(w, "%s of %s on %s was skipped by systemd (it is %s)\n", of.verb, a.Unit, where, stateOf(a.After.Active, a.After.Sub))
 		return
 	}
 	change := a.Before.Active + " → " + a.After.Active
 	if a.Before.Active == a.After.Active {
 		change = stateOf(a.After.Active, a.After.Sub)
 	}
-	fmt.Fprintf(w, "%s %s on %s (%s, %s)\n", of.done, a.Unit, node, change, took(time.Duration(a.Took*float64(time.Second))))
+	fmt.Fprintf(w, "%s %s on %s (%s, %s)\n", of.done, a.Unit, where, change, took(time.Duration(a.Took*float64(time.Second))))
 }

@@ -94,7 +94,7 @@ func (s linkTeller) tell(t *tour, node subject.Node, reply seats.EnableReply) er
 		}
 	}
 	if reply.NoInstall {
-		warn(s.log, []string{fmt.Sprintf("%s on %s: its [Install] section asks for no link; it is started by what wants it", reply.Unit, node)})
+		warn(s.log, []string{fmt.Sprintf("%s on %s: its [Install] section asks for no link; it is started by what wants it", reply.Unit, string(node)+inUser(reply.Scope))})
 	}
 	warn(s.log, reply.Passed)
 	noted(s.log, s.of, reply.Note, reply.DeclaredBy)
@@ -110,11 +110,12 @@ func (s linkTeller) tell(t *tour, node subject.Node, reply seats.EnableReply) er
 
 // linked says which links of a unit changed.
 func (w screen) linked(of deed, node subject.Node, r seats.EnableReply) {
+	where := string(node) + inUser(r.Scope)
 	if len(r.Made)+len(r.Removed) == 0 {
-		fmt.Fprintf(w, "%s %s on %s: no link changed\n", of.done, r.Unit, node)
+		fmt.Fprintf(w, "%s %s on %s: no link changed\n", of.done, r.Unit, where)
 		return
 	}
-	fmt.Fprintf(w, "%s %s on %s\n", of.done, r.Unit, node)
+	fmt.Fprintf(w, "%s %s on %s\n", of.done, r.Unit, where)
 	var rows [][]string
 	for _, l := range r.Made {
 		rows = append(rows, []string{"made", l.Path + " → " + l.To})

@@ -37,7 +37,7 @@ func listed(o unitsOptions, silent ...client.Answer) func(w screen) {
 	return func(w screen) {
 		nodes := []subject.Node{"web1", "database12", "n3", "n4"}
 		u := unitLister{w: w, o: o, on: map[subject.Node]int{}, blind: map[string][]string{}, grid: gridOf(nodes)}
-		reply := seats.UnitsReply{Units: someUnitLines(), Unreadable: []seats.Unreadable{{Scope: "user", Reason: "not served by this version"}}}
+		reply := seats.UnitsReply{Units: someUnitLines(), Unreadable: []seats.Unreadable{{Scope: "user", Reason: "this node has no operator account"}}}
 		if err := errors.Join(u.tell("web1", reply), u.tell("database12", seats.UnitsReply{Units: someUnitLines()[1:2]}), u.tell("n3", seats.UnitsReply{})); err != nil {
 			complain(w, err, "")
 		}
@@ -81,7 +81,7 @@ func TestScreenOfStatus(t *testing.T) {
 		return func(w screen) {
 			s := statusTeller{w: w, format: f}
 			require.NoError(t, s.tell("web1", seats.StatusReply{Units: []seats.UnitStatus{someStatus(), failedStatus()}}))
-			require.NoError(t, s.tell("ws1", seats.StatusReply{Units: []seats.UnitStatus{missing}, Unreadable: []seats.Unreadable{{Scope: "user", Reason: "no account"}}}))
+			require.NoError(t, s.tell("ws1", seats.StatusReply{Units: []seats.UnitStatus{missing}, Unreadable: []seats.Unreadable{{Scope: "user", Reason: "user manager of opal is not running"}}}))
 			require.True(t, s.bad)
 		}
 	}
@@ -116,6 +116,8 @@ func TestScreenOfActs(t *testing.T) {
 		tell(seats.Start, seats.Acted{Unit: "web.service", Result: "queued", Before: down, After: seats.State{Active: "activating", Sub: "start"}})
 		tell(seats.Start, seats.Acted{Unit: "web.service", Result: "skipped", Before: down, After: down})
 		tell(seats.Start, seats.Acted{Unit: "web.service", Scope: "user", Result: "failed", Before: down, After: seats.State{Active: "failed", Sub: "failed"}})
+		tell(seats.Restart, seats.Acted{Unit: "web.service", Scope: "user", Result: "done", Before: up, After: up, Took: 0.012})
+		tell(seats.Start, seats.Acted{Unit: "web.service", Scope: "user", Result: "queued", Before: down, After: seats.State{Active: "activating", Sub: "start"}})
 		tell(seats.Start, seats.Acted{Unit: "web.service", Error: "Unit web.service is masked."})
 		tell(seats.Start, seats.Acted{Unit: "web.service"})
 	})
@@ -125,6 +127,7 @@ func TestScreenOfActs(t *testing.T) {
 		}
 		tell(seats.Enable, seats.EnableReply{Unit: "backup.timer", Made: []seats.Link{{Path: "/etc/systemd/system/timers.target.wants/backup.timer", To: "/etc/systemd/system/backup.timer"}},
 			Acted: &seats.Acted{Unit: "backup.timer", Result: "done", Before: down, After: seats.State{Active: "active", Sub: "waiting"}, Took: 0.01}})
+		tell(seats.Disable, seats.EnableReply{Unit: "x.service", Scope: "user"})
 		tell(seats.Enable, seats.EnableReply{Unit: "x.service", NoInstall: true, Passed: []string{"x.service: an alias was passed over"}})
 		tell(seats.Disable, seats.EnableReply{Unit: "web.service", Removed: []string{"/etc/systemd/system/multi-user.target.wants/web.service"}, DeclaredBy: webDeclared(),
 			Note: `declaration "web" has it enabled: the host will enable it again`})

@@ -76,7 +76,7 @@ func (s *statusTeller) tour(ctx context.Context, t *tour, q seats.StatusArgument
 			}
 			if len(reply.Units) == 0 && len(reply.Unreadable) > 0 { // of no scope is there an answer
 				b := reply.Unreadable[0]
-				t.fail(t.onNode(v, node, fault.New(fault.Unsupported, "", unit, fmt.Errorf("scope %s: %s", b.Scope, b.Reason))))
+				t.fail(t.onNode(v, node, fault.New(fault.Failed, "", unit, fmt.Errorf("scope %s: %s", b.Scope, b.Reason))))
 				return nil
 			}
 			return s.tell(node, reply)

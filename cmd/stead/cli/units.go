@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -145,7 +146,9 @@ func (u *unitLister) tell(node subject.Node, reply seats.UnitsReply) error {
 		if u.blind[why] == nil {
 			u.reasons = append(u.reasons, why)
 		}
-		u.blind[why] = append(u.blind[why], string(node))
+		if !slices.Contains(u.blind[why], string(node)) { // it is said on every page
+			u.blind[why] = append(u.blind[why], string(node))
+		}
 	}
 	if u.o.output.coded() || len(reply.Units) == 0 {
 		return nil
