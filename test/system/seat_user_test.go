@@ -293,11 +293,11 @@ func (s seatOfUser) replaced() {
 	s.run("useradd", "-m", "ruby")
 	s.run("useradd", "-o", "-u", "0", "-M", "toor")
 	for text, reason := range map[string]string{
-		`{"name":"root","uid":0}`:              "the operator account of this node is root, whose manager is the system's",
-		`{"name":"toor","uid":0}`:              `the operator account of this node is "toor", which is root under another name`,
+		`{"name":"root","uid":0}`:               "the operator account of this node is root, whose manager is the system's",
+		`{"name":"toor","uid":0}`:               `the operator account of this node is "toor", which is root under another name`,
 		`{"name":"ruby","uid":` + s.uid() + `}`: fmt.Sprintf(`the operator account of this node is "ruby" with uid %s, and that login has uid %s now: the host has not taken it in`, s.uid(), strings.TrimSpace(s.run("id", "-u", "ruby"))),
-		`{"name":"none","uid":4711}`:           `the operator account of this node is "none", and there is no such login`,
-		`{}`:                                   "this node has no operator account",
+		`{"name":"none","uid":4711}`:            `the operator account of this node is "none", and there is no such login`,
+		`{}`:                                    "this node has no operator account",
 	} {
 		require.NoError(s, os.WriteFile(file, []byte(text), 0o600))
 		s.refused(fault.Refused, reason, true)
