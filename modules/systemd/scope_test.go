@@ -24,7 +24,7 @@ var unasked = fault.New(fault.Unavailable, "read details", "", errors.New("user 
 func workstation() *fakeNode {
 	f := someUnits()
 	u := f.opal(service("reload-watcher.service", "rw.service"), service("web.service").state(unit.Inactive, "dead"))
-	u.units["reload-watcher.service"].links = []unit.LinkMade{{Path: "/home/o/default.target.wants/reload-watcher.service", To: "/home/o/reload-watcher.service"}}
+	u.units["reload-watcher.service"].links = []unit.LinkMade{{Path: "/srv/o/default.target.wants/reload-watcher.service", To: "/srv/o/reload-watcher.service"}}
 	u.units["reload-watcher.service"].lines = []string{"reloaded"}
 	f.declared = []wire.DeclaredUnit{
 		{Unit: "reload-watcher.service", Scope: "user", Name: "reload-watcher", Generation: 3, Ensure: "running", Enabled: truth(true)},
@@ -191,7 +191,7 @@ func TestActsAreOfTheScopeThatIsSaid(t *testing.T) {
 	require.Equal(t, "user done", link.Acted.Scope+" "+link.Acted.Result)
 	link, err = r.link(seats.Disable, seats.EnableArguments{Unit: "reload-watcher", Scope: "user"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"/home/o/default.target.wants/reload-watcher.service"}, link.Removed)
+	require.Equal(t, []string{"/srv/o/default.target.wants/reload-watcher.service"}, link.Removed)
 	require.Equal(t, `declaration "reload-watcher" has it enabled: the host will make its links again`, link.Note)
 	require.Empty(t, f.asked, "nothing was done to a unit of the system")
 

@@ -54,7 +54,13 @@ type seatOfUser struct {
 // as is run as the account.
 func (s seatOfUser) as(args ...string) string {
 	s.Helper()
-	return s.run(append([]string{"runuser", "-u", "opal", "--", "env", "XDG_RUNTIME_DIR=/run/user/" + s.uid(), "HOME=/home/opal"}, args...)...)
+	return s.run(append([]string{"runuser", "-u", "opal", "--", "env", "XDG_RUNTIME_DIR=/run/user/" + s.uid(), "HOME=" + s.at()}, args...)...)
+}
+
+// at is the account's home.
+func (s seatOfUser) at() string {
+	s.Helper()
+	return strings.Split(s.run("getent", "passwd", "opal"), ":")[5]
 }
 
 func (s seatOfUser) uid() string { s.Helper(); return strings.TrimSpace(s.run("id", "-u", "opal")) }
@@ -115,7 +121,7 @@ func (s seatOfUser) unmanaged() {
 func (s seatOfUser) home() {
 	s.run("loginctl", "enable-linger", "opal")
 	require.Eventually(s, func() bool { return shown(s.T, s.manager(), "ActiveState") == "active" }, patience, 20*time.Millisecond)
-	s.as("mkdir", "-p", "/home/opal/.config/systemd/user")
+	s.as("mkdir", "-p", s.at()+"/.config/systemd/user")
 	s.as("sh", "-c", `printf '[Unit]\nDescription=at home\n[Service]\nExecStart=/bin/sh -c "echo said by seat-home; exec sleep infinity"\n[Install]\nWantedBy=default.target\nAlias=seat-house.service\n' > ~/.config/systemd/user/seat-home.service`)
 	s.as("systemctl", "--user", "daemon-reload")
 }
@@ -127,9 +133,10 @@ func (s seatOfUser) verbs() {
 		require.Len(s, u, 1)
 		require.Equal(s, "seat-home.service user done "+want, strings.Join([]string{u[0].Unit, u[0].Scope, u[0].Result, u[0].After.Active}, " "))
 	}
-	const wants, alias = "/home/opal/.config/systemd/user/default.target.wants/seat-home.service", "/home/opal/.config/systemd/user/seat-house.service"
+	dir := s.at() + "/.config/systemd/user"
+	wants, alias := dir+"/default.target.wants/seat-home.service", dir+"/seat-house.service"
 	e := asks[seats.EnableReply](s, seats.Enable, seats.EnableArguments{Unit: "seat-home", Scope: "user", Now: true})
-	require.ElementsMatch(s, []seats.Link{{Path: wants, To: "/home/opal/.config/systemd/user/seat-home.service"}, {Path: alias, To: "/home/opal/.config/systemd/user/seat-home.service"}}, e.Made)
+	require.ElementsMatch(s, []seats.Link{{Path: wants, To: dir + "/seat-home.service"}, {Path: alias, To: dir + "/seat-home.service"}}, e.Made)
 	require.Equal(s, "user done", e.Acted.Scope+" "+e.Acted.Result)
 	require.Equal(s, "opal", strings.TrimSpace(s.run("stat", "-c", "%U", wants)), "the manager made it, and not root")
 	require.Equal(s, "enabled active", s.shown("seat-home.service", "UnitFileState")+" "+s.shown("seat-home.service", "ActiveState"))
