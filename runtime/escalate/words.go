@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -272,9 +271,9 @@ type answered struct {
 	Stood *Stood     `json:"stood,omitempty"`
 	End   *end       `json:"end,omitempty"`
 
-	Piece *piece   `json:"piece,omitempty"` // of the answer to a question
-	Last  bool     `json:"last,omitempty"`  // nothing more comes
-	Fault *failure `json:"fault,omitempty"` // why there is no answer
+	Piece *piece      `json:"piece,omitempty"` // of the answer to a question
+	Last  bool        `json:"last,omitempty"`  // nothing more comes
+	Fault *fault.Told `json:"fault,omitempty"` // why there is no answer
 
 	About string  `json:"about,omitempty"`
 	Begun []Begun `json:"begun,omitempty"` // of that call
@@ -283,37 +282,9 @@ type answered struct {
 // end is how a call ended: an outcome, or a failure.
 type end struct {
 	Outcome
-	Fault *failure `json:"fault,omitempty"`
+	Fault *fault.Told `json:"fault,omitempty"`
 }
 
-// failure is a *fault.Error on its way.
-type failure struct {
-	Class  fault.Class `json:"class"`
-	Op     string      `json:"op,omitempty"`
-	Object string      `json:"object,omitempty"`
-	Cause  string      `json:"cause,omitempty"`
-	Hint   string      `json:"hint,omitempty"`
-}
+func failed(err error) *end { return &end{Fault: fault.Tell(err)} }
 
-func failed(err error) *end {
-	f := &failure{Class: fault.ClassOf(err), Cause: err.Error()}
-	var known *fault.Error
-	if errors.As(err, &known) {
-		f.Op, f.Object, f.Hint, f.Cause = known.Op, known.Object, known.Hint, ""
-		if known.Cause != nil {
-			f.Cause = known.Cause.Error()
-		}
-	}
-	return &end{Fault: f}
-}
-
-func (e *end) err() error {
-	if e.Fault == nil {
-		return nil
-	}
-	var cause error
-	if e.Fault.Cause != "" {
-		cause = errors.New(e.Fault.Cause)
-	}
-	return fault.New(e.Fault.Class, e.Fault.Op, e.Fault.Object, cause).WithHint(e.Fault.Hint)
-}
+func (e *end) err() error { return e.Fault.Err() }
