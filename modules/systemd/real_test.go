@@ -14,6 +14,7 @@ import (
 	"stead/host/fault"
 	"stead/mesh/subject"
 	"stead/mesh/wire"
+	"stead/runtime/escalate"
 	"stead/seats"
 )
 
@@ -46,6 +47,10 @@ func seatUnits(t *testing.T) func(run func(args ...string) string) {
 		require.NoError(t, os.Symlink("/etc/systemd/system/seat-gone.service", "/etc/systemd/system/multi-user.target.wants/seat-gone.service"))
 		require.NoError(t, os.Symlink("/etc/systemd/system/seat-static.service", system+"seat-nick.service"))
 		run("systemctl", "daemon-reload")
+		run("useradd", "-m", "opal")
+		run("loginctl", "enable-linger", "opal")
+		run("sh", "-c", "until systemctl -q is-active user@$(id -u opal); do sleep 0.05; done")
+		put(t, escalate.AccountPath, fmt.Sprintf(`{"name":"opal","uid":%s}`, strings.TrimSpace(run("id", "-u", "opal"))))
 	}
 }
 
@@ -71,6 +76,16 @@ func (r real) acted(verb subject.Verb, a seats.ActArguments) seats.Acted {
 	u := reply.Units[0]
 	require.Equal(r.t, seats.State{Active: r.show(u.Unit, "ActiveState"), Sub: r.show(u.Unit, "SubState")}, u.After)
 	return u
+}
+
+// actedInUser does an act on one unit of the account.
+func (r real) actedInUser(verb subject.Verb, name string) seats.Acted {
+	r.t.Helper()
+	reply, err := r.act(verb, seats.ActArguments{Unit: name, Scope: "user"})
+	require.NoError(r.t, err)
+	require.Len(r.t, reply.Units, 1)
+	require.Equal(r.t, "user", reply.Units[0].Scope)
+	return reply.Units[0]
 }
 
 func (r real) fails(verb subject.Verb, a seats.ActArguments, class fault.Class, text string) error {
@@ -224,7 +239,11 @@ func (r real) refusals(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.ClassOf(err))
 	r.fails(seats.Start, seats.ActArguments{Unit: "seat-masked"}, fault.Refused, "seat-masked.service is masked")
 	r.fails(seats.Start, seats.ActArguments{Unit: "seat-t@.service"}, fault.Invalid, "it is a template")
-	r.fails(seats.Start, seats.ActArguments{Unit: "seat-u"}, fault.NotFound, "there is one in user scope")
+	r.fails(seats.Start, seats.ActArguments{Unit: "seat-u"}, fault.NotFound, "there is no such unit in system scope; there is one in user scope")
+	u := r.actedInUser(seats.Start, "seat-u")
+	require.Equal(t, "done inactive active", u.Result+" "+u.Before.Active+" "+u.After.Active)
+	u = r.actedInUser(seats.Stop, "seat-u")
+	require.Equal(t, "done active inactive", u.Result+" "+u.Before.Active+" "+u.After.Active)
 	err = r.fails(seats.Start, seats.ActArguments{Unit: "seat-salt"}, fault.NotFound, "there is no such unit in system scope")
 	require.Empty(t, fault.HintOf(err))
 	err = r.fails(seats.Restart, seats.ActArguments{Unit: "seat-solw"}, fault.NotFound, "there is no such unit in system scope")
@@ -292,8 +311,12 @@ func TestVerbsReadTheJournalOfARealMachine(t *testing.T) {
 	require.Empty(t, empty.Entries)
 	_, err = ask[seats.JournalReply](r.rig, seats.Journal, seats.JournalArguments{Since: "nonsense"})
 	require.Equal(t, fault.Invalid, fault.ClassOf(err), "%v", err)
-	_, err = ask[seats.JournalReply](r.rig, seats.Journal, seats.JournalArguments{Scope: "user"})
-	require.Equal(t, fault.Unsupported, fault.ClassOf(err), "%v", err)
+	mine, err := ask[seats.JournalReply](r.rig, seats.Journal, seats.JournalArguments{Scope: "user"})
+	require.NoError(t, err)
+	require.NotEmpty(t, mine.Entries)
+	for _, e := range mine.Entries {
+		require.Contains(t, string(e), `"_SYSTEMD_UNIT":"user@`, "of the account's manager, and what it runs")
+	}
 
 	// What is said while it is followed arrives, and the follower's end ends it.
 	ctx, cancel := context.WithCancel(t.Context())

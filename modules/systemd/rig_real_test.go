@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"stead/host/fault"
 	journald "stead/host/journal"
 	manager "stead/host/systemd"
 	"stead/host/unit"
@@ -59,7 +62,17 @@ func runHelper() error {
 	if err != nil {
 		return err
 	}
-	s, err := escalate.New(escalate.Options{Listener: l.(*net.UnixListener), Manager: m, Calls: escalate.CallsPath, Logger: log})
+	s, err := escalate.New(escalate.Options{
+		Listener: l.(*net.UnixListener), Manager: m, Calls: escalate.CallsPath, Logger: log, Login: uidOf,
+		Users: func(g *escalate.Guard, dialed func(error)) (escalate.Users, error) {
+			um, err := manager.New(manager.Options{Scope: unit.User, Guard: g, Dialed: dialed, Logger: log})
+			if err != nil {
+				return escalate.Users{}, err
+			}
+			ur, err := manager.NewReader(manager.ReaderOptions{Guard: g, Logger: log})
+			return escalate.Users{Manager: um, Reader: ur}, err
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -73,6 +86,15 @@ func runHelper() error {
 		return err
 	}
 	return s.Run(ctx)
+}
+
+func uidOf(name string) (uint32, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, fault.New(fault.NotFound, "look up", name, err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	return uint32(uid), err
 }
 
 // served lets a test run itself as the runtime of a lab node: as the main process
