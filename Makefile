@@ -31,7 +31,7 @@ build: need-go ## compile the program into build/stead
 	@echo "build/stead $(VERSION)"
 
 .PHONY: test
-test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 8 minutes)
+test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 12 minutes)
 	$(GO) test -count=1 -timeout 15m $(GOTESTFLAGS) ./...
 
 .PHONY: race
