@@ -118,7 +118,7 @@ func recorded(t *testing.T, alice person) {
 	c.call(seats.Start, fault.Refused, `{"unit":"poweroff.target"}`)
 	c.call(seats.Restart, "", `{"unit":"a.service"}`)
 	c.call(seats.Restart, fault.Refused, `{"unit":"systemd-journald.service"}`)
-	c.call(seats.Restart, fault.Unsupported, `{"unit":"a.service","scope":"user"}`)
+	c.call(seats.Restart, fault.Refused, `{"unit":"a.service","scope":"user"}`)
 	c.call(seats.Enable, "", `{"unit":"a.service"}`)
 	c.call(seats.Enable, fault.NotFound, `{"unit":"audit-none.service"}`)
 	c.call(seats.Disable, "", `{"unit":"a.service"}`)

@@ -50,7 +50,8 @@ func mistakes() []mistake {
 		{"restart many-* -n ws1", 1, "", "it means 12 units: many-00.service", "--yes"},
 		{"restart many-* --all", 1, "", "it means 12 units: many-00.service", "--yes"},
 		{"stop * -n ws1 --yes", 1, "", "protected", ""},
-		{"restart a -n ws1 --user", 1, "", "user", ""},
+		{"restart a -n ws1 --user", 1, "", "this node has no operator account", "stead node account NODE LOGIN"},
+		{"call " + seat + ".restart@ws1 unit=a scope=user", 1, "refused", "this node has no operator account", "stead node account NODE LOGIN"},
 		// What stead stands on, by any of its names.
 		{"call " + seat + ".stop@ws1 unit=dbus.service", 1, "refused", "it is protected: stead stands on it", ""},
 		{"call " + seat + ".stop@ws1 unit=mybus.service", 1, "refused", "dbus.service, which is protected: stead stands on it", ""},
