@@ -324,6 +324,7 @@ func TestLateEndIsToldAsWhatItBecame(t *testing.T) {
 		Outcome: escalate.Outcome{Result: unit.JobFailed, Took: 2 * time.Second, Note: "as the unit stands"}})
 	require.Equal(t, wire.Event{ID: "i.late", At: began.Add(2 * time.Second), Source: "runtime", Node: "ws1", Who: "operator alice", Kind: "restart",
 		Unit: "a.service", Scope: "system", Outcome: "failed", Text: "ended after its call: failed in 2.0 s; as the unit stands"}, e)
+	require.Equal(t, "user", lateEvent("ws1", escalate.Late{ID: "i", Act: escalate.Restart, Unit: "a.service", Scope: unit.User}).Scope)
 	e = lateEvent("ws1", escalate.Late{ID: "i", Act: escalate.Enable, Unit: "a.service", Err: fault.New(fault.NotFound, "enable", "a.service", os.ErrNotExist)})
 	require.Equal(t, "not_found", e.Reason)
 	require.Contains(t, e.Text, "ended after its call: ")
