@@ -151,8 +151,9 @@ type Loop struct {
 	boot     string           // the life of the manager that was seen last
 	fullAt   time.Time        // of the next full look
 	passAt   time.Time        // no pass before; spaces passes while many jobs run
-	crowd    bool             // the pass has very many units
-	unreach  int              // passes given up in a row
+	pace     pace
+	crowd    bool // the pass has very many units
+	unreach  int  // passes given up in a row
 	reloads  reloads
 	watched  bool // the set of watched folders must be made anew
 	side     side
@@ -290,6 +291,9 @@ func (l *Loop) turn(ctx context.Context) {
 	}
 	if batch := l.due(now); len(batch) > 0 {
 		l.pass(ctx, batch)
+		if next := l.pace.next(l.now()); next.After(l.passAt) {
+			l.passAt = next
+		}
 		l.publish()
 	}
 	l.side.start(ctx, l.o.Adviser, now, l.flying())

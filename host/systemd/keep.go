@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type keeper struct {
 	link      *link         // nil while there is no connection
 	connected chan struct{} // closed when link is set; replaced when it is lost
 	dialErr   error         // why the last dial did not succeed
+	said      []string      // why dials since the last connection did not
 }
 
 // run keeps the connection until ctx ends. It redials for ever, from
@@ -71,7 +73,7 @@ func (k *keeper) run(ctx context.Context) {
 func (k *keeper) serve(ctx context.Context, l *link) {
 	k.owner.opening(l)
 	k.mu.Lock()
-	k.link, k.dialErr = l, nil
+	k.link, k.dialErr, k.said = l, nil, nil
 	close(k.connected)
 	k.mu.Unlock()
 	k.owner.opened()
@@ -115,11 +117,19 @@ func (k *keeper) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
+// mostSaid is how many reasons for not being connected are logged. One who is hung
+// may fail at another step each time.
+const mostSaid = 8
+
+// refused logs each reason once.
 func (k *keeper) refused(err error, delay time.Duration) {
 	k.tell(err)
 	k.mu.Lock()
-	first := k.dialErr == nil || k.dialErr.Error() != err.Error()
-	k.dialErr = err
+	text := err.Error()
+	first := len(k.said) < mostSaid && !slices.Contains(k.said, text)
+	if k.dialErr = err; first {
+		k.said = append(k.said, text)
+	}
 	k.mu.Unlock()
 	if first {
 		k.log.Warn("cannot reach "+k.what, "address", k.address, "err", err, "retry", delay)

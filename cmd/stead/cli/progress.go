@@ -206,9 +206,9 @@ func (p *painter) paint(lines []string) {
 		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", p.drawn)
 	}
 	for _, line := range lines {
-		b.WriteString(line + "\n")
+		b.WriteString(strings.Map(shown, line) + "\n")
 	}
 	p.drawn = len(lines)
 	// What cannot be written now is written whole at the end, with an error.
-	_, _ = io.WriteString(p.w, b.String())
+	_, _ = io.WriteString(past(p.w), b.String())
 }

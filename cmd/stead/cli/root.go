@@ -64,6 +64,10 @@ func Main(ctx context.Context, o Options) int {
 	if o.Env == nil {
 		o.Env = func(string) string { return "" }
 	}
+	o.Err = &tame{Writer: o.Err}
+	if o.Width > 0 {
+		o.Out = &tame{Writer: o.Out} // what a program reads is as it is
+	}
 	root := newRoot(o)
 	root.SetArgs(joinWait(joinBoot(o.Args)))
 	root.SetIn(o.In)
