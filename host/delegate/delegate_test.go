@@ -55,6 +55,13 @@ func beChild(how, as string) int {
 		os.Stderr.WriteString("no such luck\x1b[31m\n")
 		return 1
 	}
+	switch how {
+	case "complains", "tells":
+		chatter(how)
+		return 0
+	case "robs":
+		return robs()
+	}
 	ossignal.Ignore(syscall.SIGTERM)
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -116,7 +123,7 @@ type rig struct {
 	home string
 }
 
-func newRig(t *testing.T, how string) *rig {
+func newRig(t *testing.T, how string, before ...func(*Delegate)) *rig {
 	home := t.TempDir()
 	for dir := home; dir != os.TempDir(); dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
@@ -129,6 +136,9 @@ func newRig(t *testing.T, how string) *rig {
 		Arguments: []string{"child", how}, Answer: 5 * time.Second})
 	require.NoError(t, err)
 	r := &rig{d, home}
+	for _, f := range before {
+		f(d)
+	}
 	r.Open([]string{"/etc/systemd/user", r.ConfigDir()}, 252)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
