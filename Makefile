@@ -35,8 +35,8 @@ test: need-go need-root need-tools need-nats ## run every test, those on a real 
 	$(GO) test -count=1 -timeout 15m $(GOTESTFLAGS) ./...
 
 .PHONY: race
-race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root)
-	@CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACED)
+race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root); all but RACE_SKIP
+	@CGO_ENABLED=1 $(GO) test -race -timeout 10m -skip "$$RACE_SKIP" $(RACED)
 
 .PHONY: lint
 lint: need-go build/bin/golangci-lint ## read the code with gofmt, go vet and golangci-lint
