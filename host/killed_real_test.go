@@ -114,6 +114,7 @@ func scenes() []struct {
 }
 
 func TestKilledAtEachBoundaryAHostEndsAsIfItWereNot(t *testing.T) {
+	t.Parallel()
 	if !lab.Inside(t, lab.Options{}) {
 		return
 	}

@@ -53,7 +53,9 @@ type person struct {
 	gone    string
 }
 
+// newTown makes the test parallel.
 func newTown(t *testing.T) *town {
+	t.Parallel()
 	w := &town{t: t, dir: t.TempDir(), people: map[string]*person{}}
 	w.host = &Host{o: Options{State: w.dir}, log: slog.New(slog.DiscardHandler)}
 	w.host.machine = &Machine{Boot: "boot", Tenants: w.tenant}
