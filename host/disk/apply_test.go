@@ -362,3 +362,22 @@ func TestNoCopyNoChange(t *testing.T) {
 	require.Equal(t, "user's", w.read(etc+"/a.service"))
 	w.clean()
 }
+
+// A FIFO in the place of the list of copies holds nobody up, whether somebody reads
+// of it or not.
+func TestAListOfCopiesThatIsNoFileIsNamed(t *testing.T) {
+	const index = "/var/lib/stead/host/kept/index.jsonl"
+	w := newWorld(t, map[string]string{etc + "/a.service": "user's", "/var/lib/stead/host/kept/": ""})
+	require.NoError(t, unix.Mkfifo(w.at(index), 0o600))
+	for _, read := range []bool{false, true} {
+		if read {
+			f, err := os.OpenFile(w.at(index), os.O_RDWR, 0)
+			require.NoError(t, err)
+			defer f.Close()
+		}
+		r := w.Apply(t.Context(), []plan.Change{put(etc+"/a.service", "new")})
+		require.ErrorContains(t, r.Errs[0], "a device, FIFO or socket stands there")
+		require.Equal(t, "user's", w.read(etc+"/a.service"))
+	}
+	w.clean()
+}

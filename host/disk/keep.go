@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,9 +97,18 @@ func (b *batch) openKeeper() (*keeper, error) {
 	if err := unix.Fchmod(dir.fd, 0o700); err != nil {
 		return nil, err
 	}
-	index, err := unix.Openat(dir.fd, keptIndex, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	// Not to wait: where a FIFO stands there, nobody may read of it.
+	index, err := unix.Openat(dir.fd, keptIndex, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, unix.ENXIO) {
+		return nil, obstacle(b.o.Kept+"/"+keptIndex, false, true)
+	}
 	if err != nil {
 		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(index, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(index)
+		return nil, cmp.Or(err, obstacle(b.o.Kept+"/"+keptIndex, false, true))
 	}
 	return &keeper{dir: dir, index: index, uid: b.o.UID, gid: b.o.GID}, nil
 }

@@ -61,7 +61,8 @@ func NewWatcher(o WatcherOptions) (*Watcher, error) {
 }
 
 // Set makes dirs the watched folders. One that does not exist is watched for: by
-// its nearest folder above that does.
+// its nearest folder above that does. So are those above it, which may be replaced
+// or, as links, made to lead elsewhere.
 func (w *Watcher) Set(dirs []string) {
 	w.mu.Lock()
 	w.want = slices.Clone(dirs)
@@ -183,14 +184,20 @@ func (a *armed) arm(want []string, b *burst) {
 	for _, d := range want {
 		a.wanted[filepath.Clean(d)] = true
 	}
-	need := make(map[string]bool, len(want))
+	need := make(map[string]bool, len(want)) // true: it is asked for, or the nearest to that
 	for _, d := range want {
-		if d = nearest(d); d != "" {
-			need[d] = true
+		if d = nearest(d); d == "" {
+			continue
+		}
+		need[d] = true
+		for d = filepath.Dir(d); d != "/" && d != "."; d = filepath.Dir(d) {
+			if _, known := need[d]; !known {
+				need[d] = false
+			}
 		}
 	}
 	for d := range a.dirs {
-		if !need[d] {
+		if _, still := need[d]; !still {
 			_ = a.n.Remove(d) // it may be gone already
 			delete(a.dirs, d)
 		}
@@ -200,7 +207,7 @@ func (a *armed) arm(want []string, b *burst) {
 	for _, d := range a.n.WatchList() {
 		listed[d] = true
 	}
-	for d := range need {
+	for d, asked := range need {
 		st, err := os.Stat(d)
 		if was := a.dirs[d]; err == nil && was != nil && os.SameFile(was, st) && listed[d] {
 			continue
@@ -211,14 +218,16 @@ func (a *armed) arm(want []string, b *burst) {
 			err = a.n.Add(d)
 		}
 		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
+			if asked && !errors.Is(err, fs.ErrNotExist) {
 				failed = err
 			}
-			b.all = true
+			b.all = b.all || asked
 			continue
 		}
 		a.dirs[d] = st
-		b.add(d)
+		if asked {
+			b.add(d)
+		}
 	}
 	if failed != nil && !a.failed {
 		a.log.Warn("folder is not watched, the full look has to do", "error", failed)

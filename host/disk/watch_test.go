@@ -220,3 +220,22 @@ func TestWatcherDoesWithoutTheKernel(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Equal(t, 3, tries)
 }
+
+// Whose home it is may turn a folder on the way into a link, or another one.
+func TestWhatStandsAboveAFolderIsWatched(t *testing.T) {
+	root := t.TempDir()
+	deep := filepath.Join(root, "a", "b", "c")
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	w := watching(t, deep)
+	require.NoError(t, os.Rename(filepath.Join(root, "a"), filepath.Join(root, "z")))
+	until(t, w, filepath.Join(root, "a"))
+	require.NoError(t, os.Symlink("z", filepath.Join(root, "a")))
+	until(t, w, deep)
+	write1(t, filepath.Join(root, "z", "b", "c", "x"))
+	until(t, w, filepath.Join(deep, "x"))
+	require.NoError(t, os.Remove(filepath.Join(root, "a")))
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	until(t, w, deep)
+	write1(t, filepath.Join(deep, "y"))
+	until(t, w, filepath.Join(deep, "y"))
+}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"stead/host/unit"
@@ -38,8 +37,8 @@ func (l *Loop) dropInPath(p string) {
 			return
 		}
 	}
-	for _, m := range l.units {
-		if !m.dirty && slices.Contains(dropInFolders(m.name), folder) && !l.asWritten(m, p) {
+	for _, m := range l.folders[folder] {
+		if !m.dirty && !l.asWritten(m, p) {
 			m.dirty = true
 		}
 	}

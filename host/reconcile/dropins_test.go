@@ -47,3 +47,19 @@ func TestADropInOfAnyFolderIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// The folder of units, or one above it, may be taken away and another put in its
+// place.
+func TestAnotherFolderOfUnitsIsLookedAt(t *testing.T) {
+	for _, up := range []string{".", ".."} {
+		inRig(t, func(r *rig) {
+			r.declare(service("web", "/bin/sleep infinity"))
+			r.after(3*time.Second).outcome("web.service", report.Converged, "")
+			require.NoError(t, os.Rename(r.etc, r.etc+".old"))
+			require.NoError(t, os.Mkdir(r.etc, 0o755))
+			require.Empty(t, r.after(10*time.Second).read("web.service"), "nobody has told of it")
+			r.watch.saw(filepath.Join(r.etc, up))
+			require.NotEmpty(t, r.after(10*time.Second).read("web.service"))
+		})
+	}
+}

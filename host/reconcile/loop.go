@@ -158,6 +158,7 @@ type Loop struct {
 	watched  bool // the set of watched folders must be made anew
 	side     side
 	cited    citations
+	folders  map[string][]*managed       // by the names of the folders from which they take drop-ins
 	pullers  map[unit.Name]unit.Status   // units that others are enabled for, as they were at the last look
 	pulledAt time.Time                   // of that look
 	aside    map[string]aside            // by name

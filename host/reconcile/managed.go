@@ -181,6 +181,9 @@ func (l *Loop) paths() {
 		return
 	}
 	for _, p := range changed {
+		if p == l.o.ConfigDir || strings.HasPrefix(l.o.ConfigDir, p+"/") {
+			l.all() // it is another one now
+		}
 		for _, m := range []*managed{l.owners[p], l.owners[filepath.Dir(p)], l.units[unit.Name(plan.UnitOfPath(p))]} {
 			if m != nil && !m.dirty && !l.asWritten(m, p) {
 				m.dirty = true
@@ -264,9 +267,11 @@ func (l *Loop) watch() {
 		}
 		dirs[filepath.Dir(p)] = true
 	}
-	for n := range l.units {
+	l.folders = make(map[string][]*managed)
+	for n, m := range l.units {
 		for _, d := range dropInFolders(n) {
 			dirs[filepath.Join(l.o.ConfigDir, d)] = true
+			l.folders[d] = append(l.folders[d], m)
 		}
 	}
 	l.cited = l.citations(dirs)
