@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -146,7 +147,7 @@ func receive(r io.Reader, allowed func() (text, raw int)) (text, raw []byte, err
 func body(r io.Reader, n int64) ([]byte, error) {
 	var b bytes.Buffer
 	m, err := io.CopyN(&b, r, n)
-	if err == io.EOF && m < n {
+	if errors.Is(err, io.EOF) && m < n {
 		err = io.ErrUnexpectedEOF
 	}
 	return b.Bytes(), err

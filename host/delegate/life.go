@@ -27,7 +27,7 @@ func (d *Delegate) Run(ctx context.Context) error {
 		begun := time.Now()
 		why := d.live(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was to end
 		}
 		well := time.Since(begun) > livedWell
 		if well {
