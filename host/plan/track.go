@@ -385,6 +385,7 @@ func (t Track) Judged(right bool, now time.Time) Track {
 	switch {
 	case right:
 		t.Settled, t.Begun, t.Tries, t.judged, t.Last = true, time.Time{}, 0, 0, ""
+		t.blocked, t.blockedBy = 0, nil // somebody else has put the disk right
 		if t.Fought == 0 {
 			t.NotBefore = time.Time{}
 		}

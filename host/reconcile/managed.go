@@ -194,7 +194,12 @@ func (l *Loop) paths() {
 	}
 }
 
+// asWritten reports whether what stands at p is what stead wrote there, and that is
+// no news: of a unit that is not right, somebody else may have put it right.
 func (l *Loop) asWritten(m *managed, p string) bool {
+	if m.rep != nil && (m.rep.Outcome == report.Failed || m.rep.Outcome == report.Contested) {
+		return false
+	}
 	wrote, ok := m.mem.Wrote[p]
 	if !ok {
 		return slices.Contains(l.memory.Made, p)

@@ -78,3 +78,27 @@ func TestAFailedWriteIsNobodysChange(t *testing.T) {
 		}
 	})
 }
+
+// What could not be put right, and somebody else has, is no failure of later.
+func TestWhatSomebodyElsePutRightIsOver(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity")
+		file := filepath.Join(r.etc, "web.service")
+		r.declare(web)
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		require.NoError(t, os.Remove(file))
+		require.NoError(t, os.Mkdir(file, 0o755))
+		r.watch.saw(file)
+		r.after(20*time.Second).outcome("web.service", report.Failed, report.DiskError)
+		require.NoError(t, os.Remove(file))
+		r.edit("web.service", *web.Content)
+		r.after(10*time.Second).outcome("web.service", report.Converged, "")
+		for range 6 {
+			r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
+			r.after(2 * time.Second)
+		}
+		r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
+		rep := r.after(time.Second).outcome("web.service", report.Contested, "")
+		require.NotContains(t, rep.Text, "folder")
+	})
+}
