@@ -133,7 +133,7 @@ func TestANewManagerBeginsAnew(t *testing.T) {
 			b.set(hung)
 			r.after(time.Second)
 			r.outside("web.service", unit.StopJob)
-			r.boot = life
+			r.lives(life)
 			b.set(nil)
 			r.after(3*time.Second).outcome("web.service", report.Converged, "")
 		}

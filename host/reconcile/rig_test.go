@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +35,7 @@ type rig struct {
 	watch   *watch
 	options Options
 	stop    func()
-	boot    string
+	life    atomic.Pointer[string] // the boot, or the life of the manager
 	kill    string
 	born    time.Time
 	log     *slog.Logger     // of the next loop; nil: nothing is logged
@@ -51,7 +52,8 @@ func inRig(t *testing.T, f func(*rig)) { inSlowRig(t, 0, f) }
 func inSlowRig(t *testing.T, reload time.Duration, f func(*rig)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, etc: filepath.Join(dir, "etc"), lib: filepath.Join(dir, "lib"), book: newBook(), boot: "boot", born: time.Now()}
+		r := &rig{t: t, etc: filepath.Join(dir, "etc"), lib: filepath.Join(dir, "lib"), book: newBook(), born: time.Now()}
+		r.lives("boot")
 		for _, d := range []string{r.etc, r.lib} {
 			require.NoError(t, os.Mkdir(d, 0o755))
 		}
@@ -66,8 +68,10 @@ func inSlowRig(t *testing.T, reload time.Duration, f func(*rig)) {
 
 func (r *rig) monotonic() time.Duration { return time.Hour + time.Since(r.born) }
 
+func (r *rig) lives(life string) { r.life.Store(&life) }
+
 func (r *rig) clock() plan.Clock {
-	return plan.Clock{Wall: time.Now(), Monotonic: r.monotonic(), Boot: r.boot}
+	return plan.Clock{Wall: time.Now(), Monotonic: r.monotonic(), Boot: *r.life.Load()}
 }
 
 // start makes and runs a loop from what the book remembers, as a host does.
