@@ -109,8 +109,9 @@ func (c *Client) Do(ctx context.Context, r Request) (Outcome, error) {
 	if err != nil {
 		return Outcome{Job: a.Job, Before: a.Stood}, err
 	}
-	a.End.Before = a.Stood
-	return a.End.Outcome, a.End.err()
+	out := a.End.Outcome // others may wait for the same end
+	out.Before = a.Stood
+	return out, a.End.err()
 }
 
 // asking stands for a question in errors.
