@@ -51,15 +51,19 @@ func benchSeat(b *testing.B, t *table, usual int) (float64, string) {
 		kib := inside[map[string]int](b, n, "memory-runtime", order{})
 		t.most("memory of the runtime behind it, "+strings.ToUpper(what), float64(kib[what])/1024, 30, "MiB")
 	}
-	t.note("seat, %d rounds of three calls in a row, of which the first, behind %s of silence, is counted apart: p95, and p50 of the first", rounds, still)
-	t.note("  status: %s; restart: %s; command: %s", status, restart, command)
+	t.note("seat, %d rounds of three calls in a row, of which the first, behind %s of silence, is counted apart: p10 to p95, and p50 of the first", rounds, still)
+	t.note("  status: %s", status)
+	t.note("  restart: %s", restart)
+	t.note("  command: %s", command)
 	return float64(median(restart.Ours)) / float64(median(restart.Floor)), "x-floor-restart"
 }
 
 // String tells what the table does not.
 func (v versus) String() string {
-	return fmt.Sprintf("floor %s, %s, ours %s, %s", short(quantile(v.Floor, 0.95)), short(median(v.ColdFloor)),
-		short(quantile(v.Ours, 0.95)), short(median(v.ColdOurs)))
+	spread := func(warm, cold []time.Duration) string {
+		return fmt.Sprintf("%s to %s, %s", short(quantile(warm, 0.1)), short(quantile(warm, 0.95)), short(median(cold)))
+	}
+	return "floor " + spread(v.Floor, v.ColdFloor) + "; ours " + spread(v.Ours, v.ColdOurs)
 }
 
 // seat has the floor and a verb of the seat take turns.
