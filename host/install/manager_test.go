@@ -33,13 +33,8 @@ func atNode(t *testing.T) bool {
 	if *inside {
 		return true
 	}
-	self := "/proc/self/exe"
-	root := os.Getenv(lab.RootEnv)
-	if root != "" {
-		self = lab.BuildTest(t, ".")
-	}
-	n := lab.Start(t, lab.Options{Root: root})
-	n.RunTest(t, self, "-test.run", "^"+t.Name()+"$", "-inside", fmt.Sprintf("-seed=%d", *seed), fmt.Sprintf("-scenes=%d", *scenes))
+	n := lab.Start(t, lab.Options{})
+	n.RunTest(t, lab.Self(t), "-test.run", "^"+t.Name()+"$", "-inside", fmt.Sprintf("-seed=%d", *seed), fmt.Sprintf("-scenes=%d", *scenes))
 	if data, err := n.ReadFile("/tmp/golden"); err == nil && *record {
 		require.NoError(t, os.WriteFile("testdata/named.golden", data, 0o644))
 	}

@@ -29,11 +29,7 @@ func TestSeatServesAfterUpOnARealMachine(t *testing.T) {
 	if os.Getenv(insideEnv) == "" {
 		n := lab.Start(t, lab.Options{Hostname: "ws1"})
 		n.InstallStead(t)
-		self := "/proc/self/exe"
-		if os.Getenv(lab.RootEnv) != "" {
-			self = lab.BuildTest(t, ".")
-		}
-		n.RunTest(t, self, "-test.run", "^"+t.Name()+"$")
+		n.RunTest(t, lab.Self(t), "-test.run", "^"+t.Name()+"$")
 		return
 	}
 	run := here(t)

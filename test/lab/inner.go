@@ -34,17 +34,17 @@ func AmInside() bool { return os.Getenv(insideEnv) != "" }
 //		…
 //	}
 //
-// It takes the running test binary itself, race detector and all, where the root file system is this machine's.
+// It takes the binary that Self names, or, for a root file system in the options, one that is compiled for it.
 func Inside(t testing.TB, o Options) bool {
 	t.Helper()
 	if AmInside() {
 		return true
 	}
-	if o.Root == "" {
-		o.Root = os.Getenv(RootEnv)
-	}
 	self := "/proc/self/exe"
-	if o.Root != "" && o.Root != "/" {
+	switch {
+	case o.Root == "":
+		self = Self(t)
+	case o.Root != "/" && !static():
 		self = BuildTest(t, ".")
 	}
 	var only []string

@@ -15,8 +15,7 @@ import (
 // LedgerEnv names the environment variable with the file that counts lab tests.
 const LedgerEnv = "STEAD_LAB_LEDGER"
 
-// RootEnv names the environment variable with the root file system of nodes whose test does not say one, to run the same tests on other
-// versions of systemd.
+// RootEnv names the environment variable with the root file system of nodes whose test does not say one. See SystemdEnv too.
 const RootEnv = "STEAD_LAB_ROOT"
 
 // bootTimeout bounds what Start waits for; a boot takes half a second, and a loaded machine some more.
@@ -37,7 +36,8 @@ var (
 // processes have together, and a node takes eight; with the usual 128 there are some thirteen nodes at once. Who needs several nodes at a time
 // asks for few at a time.
 //
-// Options.Root is, when empty, what the environment variable STEAD_LAB_ROOT says.
+// Options.Root is, when empty, what the environment variables STEAD_LAB_ROOT and STEAD_LAB_SYSTEMD say: the same tests run on other versions of
+// systemd.
 //
 // When the environment variable STEAD_LAB_LEDGER names a file, one line is appended to it, with "PACKAGE.TEST" of the test that started the
 // node. RunTest appends one for each test that ran inside. `sort -u` of it is the list of lab tests that ran.
@@ -50,7 +50,7 @@ func Start(t testing.TB, o Options) *Node {
 		o.Hostname = "node"
 	}
 	if o.Root == "" {
-		o.Root = os.Getenv(RootEnv)
+		o.Root = root(t)
 	}
 	o.Name = uniqueName(t, o.Name)
 	wait, cancelWait := context.WithTimeout(t.Context(), roomTimeout)

@@ -37,11 +37,7 @@ func insideUp(t *testing.T) bool {
 	n := lab.Start(t, lab.Options{Hostname: "ws1"})
 	n.InstallStead(t)
 	n.Run(t, "stead", "up")
-	self := "/proc/self/exe"
-	if os.Getenv(lab.RootEnv) != "" {
-		self = lab.BuildTest(t, ".")
-	}
-	n.RunTest(t, self, "-test.run", "^"+regexp.QuoteMeta(t.Name())+"$")
+	n.RunTest(t, lab.Self(t), "-test.run", "^"+regexp.QuoteMeta(t.Name())+"$")
 	return false
 }
 
