@@ -140,7 +140,7 @@ func newRoot(o Options) *cobra.Command {
 	root.AddCommand(newUp(o), newController(o), newHost(o), newRuntime(o), newEscalate(), newCredentials())
 	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newNode(r), newContext(r))
 	root.AddCommand(newUnits(r), newStatus(r), newStart(r), newStop(r), newRestart(r), newEnable(r), newDisable(r), newJournal(r), newCall(r))
-	root.AddCommand(newCompletion(), newVersion(o))
+	root.AddCommand(newExplain(o), newCompletion(), newVersion(o))
 	complete(root, "context", r.completeContexts)
 	complete(root, "timeout", cobra.NoFileCompletions)
 	root.CompletionOptions.DisableDefaultCmd = true
