@@ -30,10 +30,12 @@ build: need-go ## compile the program into build/stead
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o build/stead ./cmd/stead
 	@echo "build/stead $(VERSION)"
 
-# Lab tests wait more than they compute, so three packages share two processors.
+# Lab tests wait more than they compute, so three packages share two processors. Those that take longest begin first.
+LONGEST     = ./test/system ./host/systemd ./host/reconcile ./mesh ./host ./runtime/... ./controller
+
 .PHONY: test
 test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 12 minutes)
-	$(GO) test -p 3 -count=1 -timeout 15m $(GOTESTFLAGS) ./...
+	$(GO) test -p 3 -count=1 -timeout 15m $(GOTESTFLAGS) $(LONGEST) ./...
 
 .PHONY: race
 race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root); all but RACE_SKIP

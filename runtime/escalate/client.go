@@ -325,10 +325,19 @@ func (c *Client) Wait(ctx context.Context) error {
 	}
 }
 
-// take looks at one line of the helper's.
+// take looks at one line of the helper's. Whoever asks for the same call again
+// either gets this end or asks behind the word that it is known: in between the
+// helper would hold it for told, and say nothing.
 func (c *Client) take(a answered) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	p := c.pending[a.ID]
+	if p == nil && a.End != nil && c.o.Late != nil {
+		c.mu.Unlock()
+		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, Scope: a.Scope, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
+		c.mu.Lock()
+		p = c.pending[a.ID]
+	}
 	if p != nil && a.Job != 0 {
 		p.job, p.stood = a.Job, a.Stood
 	}
@@ -338,19 +347,12 @@ func (c *Client) take(a answered) {
 	if p != nil && (a.End != nil || a.About != "" || a.Last) {
 		p.end = a
 		close(p.ended)
-		delete(c.pending, a.ID) // before the helper is told that it is known
+		delete(c.pending, a.ID)
 	}
-	c.mu.Unlock()
-	if a.End == nil {
+	if a.End == nil || c.nc == nil {
 		return
 	}
-	if p == nil && c.o.Late != nil {
-		c.o.Late(Late{ID: a.ID, Act: a.Act, Unit: a.Unit, Scope: a.Scope, For: a.For, Began: a.Began, Outcome: a.End.Outcome, Err: a.End.err()})
-	}
-	told, err := json.Marshal(asked{Told: []string{a.ID}})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil && c.nc != nil {
+	if told, err := json.Marshal(asked{Told: []string{a.ID}}); err == nil {
 		c.send(append(told, '\n'))
 	}
 }

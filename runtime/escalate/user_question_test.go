@@ -213,13 +213,14 @@ func TestUserManagerThatHangsKeepsNothingOfTheSystemWaiting(t *testing.T) {
 		go func() {
 			for ctx.Err() == nil { // it may be one of too many that are begun at one time
 				_, _ = c.Do(ctx, Request{Act: Start, Unit: "s.service", Scope: unit.User})
+				time.Sleep(5 * time.Millisecond)
 			}
 		}()
 	}
 	require.Eventually(t, func() bool {
 		_, err := c.Do(bound(t), Request{Act: Start, Unit: "s.service", Scope: unit.User, NoWait: true})
 		return err != nil && strings.Contains(err.Error(), "busy: 128 calls are under way")
-	}, 8*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 	_, err := c.Do(bound(t), Request{Act: Restart, Unit: "a.service"})
 	require.NoError(t, err)
 	close(hold)
