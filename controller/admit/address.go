@@ -13,7 +13,7 @@ import (
 // address judges whom the declaration of c is for. An addressing that stands as
 // it is was judged when it came: nodes and labels that left since are warned of.
 func (j *judge) address(c *change) {
-	a := c.doc.Service
+	a := c.doc.Declaration
 	if len(a.Nodes) == 0 && len(a.Labels) == 0 && !a.All {
 		j.problem(c, "", "it is addressed to no node", "add nodes: [web1], labels: {role: web} or all: true")
 		return

@@ -40,7 +40,7 @@ func (j *judge) declare(doc *shape.Located) *change {
 	if c.was, unreadable = j.standing(doc.Name); unreadable != "" && !j.force {
 		j.problem(c, "", fmt.Sprintf("what stands under this name in mesh state cannot be read: %.200s", unreadable), "to declare it anew whatever it is: --force")
 	}
-	service := *doc.Service
+	service := *doc.Declaration
 	service.Origin = shape.Origin{}
 	j.propose(c, &service, assign.AddressOf(&service))
 	j.sizes(c)

@@ -58,7 +58,7 @@ func TestACommitIsBounded(t *testing.T) {
 			s := &shape.Service{Name: fmt.Sprintf("d%d", i), Scope: "system", Unit: unit.Name(fmt.Sprintf("d%d.service", i)), All: true, OnWithdraw: shape.Restore}
 			text := strings.Repeat(`"`, 64000) // each takes two bytes
 			s.Content = &text
-			all = append(all, &shape.Located{Service: s})
+			all = append(all, &shape.Located{Declaration: s})
 		}
 		return all
 	}

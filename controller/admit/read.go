@@ -40,7 +40,7 @@ func (j *judge) read(files []wire.File) []*shape.Located {
 		located, bad := shape.Locate(name, []byte(f.Text))
 		j.problems.add(bad...)
 		for _, l := range located {
-			docs, batch = append(docs, &l), append(batch, l.Service)
+			docs, batch = append(docs, &l), append(batch, l.Declaration)
 		}
 		if len(docs) > shape.MaxDeclarations || len(j.problems.list) > shape.MaxProblems {
 			break // the rest would not be listed

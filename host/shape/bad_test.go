@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	nameCure = "use 1 to 63 of a-z, 0-9 and -, with no - at either end"
-	gramCure = "use a name by systemd's grammar, such as web.service"
-	bigCure  = "put large data into a file of its own that the unit reads"
-	boolCure = ": only true and false, without quotes, are truth values"
-	ownCure  = "declare another unit; this one is not changed through stead"
-	oneCure  = "declare at most one of nodes, labels and all"
+	nameCure  = "use 1 to 63 of a-z, 0-9 and -, with no - at either end"
+	gramCure  = "use a name by systemd's grammar, such as web.service"
+	bigCure   = "put large data into a file of its own that the unit reads"
+	boolCure  = ": only true and false, without quotes, are truth values"
+	ownCure   = "declare another unit; this one is not changed through stead"
+	fieldCure = "the fields of shape service are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, daemon_reload, timeout, provider, on_withdraw, sensitive"
+	oneCure   = "declare at most one of nodes, labels and all"
 )
 
 // bad is one document that is refused, and the one problem that it has.
@@ -42,23 +43,25 @@ func refused(t *testing.T, cases map[string]bad) {
 
 func TestParseRefusesBadFields(t *testing.T) {
 	refused(t, map[string]bad{
-		"unknown field":          {head + "ensure: running\nexec: x\n", 4, "web.exec", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
+		"unknown field":          {head + "ensure: running\nexec: x\n", 4, "web.exec", "unknown field", fieldCure},
 		"misspelt field":         {head + "ensrue: running\nenabled: true\n", 3, "web.ensrue", "unknown field", "did you mean ensure?"},
 		"other case":             {head + "Enabled: true\nensure: running\n", 3, "web.Enabled", "unknown field", "did you mean enabled?"},
-		"later field":            {head + "ensure: running\nsensitive: false\n", 4, "web.sensitive", `this version's service shape (version 2) has no field "sensitive"`, "leave it out, and keep secrets in a file of their own that the unit reads"},
-		"later field, reload":    {head + "ensure: running\ndaemon_reload: auto\n", 4, "web.daemon_reload", `this version's service shape (version 2) has no field "daemon_reload"`, "leave it out: what changed is loaded when it has to be"},
-		"later field, provider":  {head + "ensure: running\nprovider: auto\n", 4, "web.provider", `this version's service shape (version 2) has no field "provider"`, "leave it out: every unit is applied by systemd"},
-		"misspelt later field":   {head + "ensure: running\nsensitve: true\n", 4, "web.sensitve", "unknown field", "did you mean sensitive? version 2 of the service shape does not have it"},
-		"a field that is hidden": {head + "ensure: running\n\"en\\e[2Jsure\": x\n", 4, `web."en\x1b[2Jsure"`, "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
-		"null unknown field":     {head + "ensure: running\nfoo: ~\n", 4, "web.foo", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
+		"misspelt new field":     {head + "ensure: running\nsensitve: true\n", 4, "web.sensitve", "unknown field", "did you mean sensitive?"},
+		"reload is no word":      {head + "ensure: running\ndaemon_reload: nevr\n", 4, "web.daemon_reload", `"nevr" is no value of this field`, "did you mean never?"},
+		"reload is a truth":      {head + "ensure: running\ndaemon_reload: false\n", 4, "web.daemon_reload", "the truth value false where a text is wanted", "put it in quotes: \"false\""},
+		"another provider":       {head + "ensure: running\nprovider: launchd\n", 4, "web.provider", `"launchd" is no provider: units are applied by systemd, and others cannot be registered yet`, "write auto or systemd, or leave it out"},
+		"sensitive is no truth":  {head + "ensure: running\nsensitive: \"yes\"\n", 4, "web.sensitive", `the text "yes" where true or false is wanted`, "write true" + boolCure},
+		"a field that is hidden": {head + "ensure: running\n\"en\\e[2Jsure\": x\n", 4, `web."en\x1b[2Jsure"`, "unknown field", fieldCure},
+		"null unknown field":     {head + "ensure: running\nfoo: ~\n", 4, "web.foo", "unknown field", fieldCure},
 		"key that is a list":     {head + "ensure: running\n? [a]\n: b\n", 4, "web", "a field is named by a list", "name it by one word"},
-		"key that is a number":   {head + "ensure: running\n1: b\n", 4, "web.1", "unknown field", "the fields are shape, name, unit, nodes, labels, all, scope, content, dropins, ensure, state, enabled, masked, on_change, triggers, timeout, on_withdraw"},
+		"key that is a number":   {head + "ensure: running\n1: b\n", 4, "web.1", "unknown field", fieldCure},
 		"doubled field":          {head + "ensure: running\nenabled: true\nensure: stopped\n", 5, "web.ensure", "declared twice, first on line 3", "delete one of them"},
 		"doubled null field":     {head + "ensure: ~\nenabled: true\nensure: stopped\n", 5, "web.ensure", "declared twice, first on line 3", "delete one of them"},
 		"doubled drop-in":        {head + "dropins:\n  a.conf: x\n  b.conf: x\n  \"a.conf\": y\n", 6, "web.dropins.a.conf", "declared twice, first on line 4", "delete one of them"},
-		"shape missing":          {"name: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service"},
-		"shape null":             {"shape: ~\nname: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service"},
-		"shape unknown":          {"shape: file\nname: web\nensure: running\n", 1, "web.shape", `this version's vocabulary has no shape "file"`, "write shape: service, the only one it has"},
+		"shape missing":          {"name: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service, or shape: file"},
+		"shape null":             {"shape: ~\nname: web\nensure: running\n", 1, "web.shape", "missing", "write shape: service, or shape: file"},
+		"shape unknown":          {"shape: cron\nname: web\nensure: running\n", 1, "web.shape", `this version's vocabulary has no shape "cron"`, "write shape: service or file"},
+		"shape misspelt":         {"shape: Service\nname: web\nensure: running\n", 1, "web.shape", `this version's vocabulary has no shape "Service"`, "did you mean service?"},
 		"declares nothing":       {head + "timeout: 3m\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it"},
 		"declares empty":         {head + "dropins: {}\nensure: ~\n", 1, "web", "it declares nothing", "declare at least one of content, dropins, ensure, enabled, masked and triggers, or delete it"},
 		"a list":                 {"- shape: service\n", 1, "", "the document is a list, and no declaration", "write fields, one a line, such as shape: service"},
@@ -241,22 +244,23 @@ func TestParseRefusesContradictions(t *testing.T) {
 
 func TestParseRefusesTriggers(t *testing.T) {
 	with := func(s string) string { return head + "ensure: running\ntriggers: " + s + "\n" }
-	const written = "write the absolute path of a file or folder, such as /etc/web.conf"
+	const written = "write the absolute path of a file or folder, such as /etc/web.conf, or file:NAME for a declared file"
 	long := "/" + strings.Repeat("a/", 2047) + "bb"
 	refused(t, map[string]bad{
-		"none":          {with("[]"), 4, "web.triggers", "0 paths are named", "name 1 to 64, or leave it out"},
-		"too many":      {with("[" + strings.Repeat("/a,", 65) + "]"), 4, "web.triggers", "65 paths are named", "name 1 to 64, or leave it out"},
-		"relative":      {with("[etc/app.toml]"), 4, "web.triggers[0]", `"etc/app.toml" is no absolute path`, written},
-		"below a home":  {with("['~/.config/app.toml']"), 4, "web.triggers[0]", `"~/.config/app.toml" is no absolute path`, written},
-		"empty":         {with("['']"), 4, "web.triggers[0]", `"" is empty`, written},
-		"double slash":  {with("[/etc//app.toml]"), 4, "web.triggers[0]", `"/etc//app.toml" is not written out`, "write /etc/app.toml"},
-		"slash behind":  {with("[/etc/]"), 4, "web.triggers[0]", `"/etc/" is not written out`, "write /etc"},
-		"upwards":       {with("[/etc/../root/x]"), 4, "web.triggers[0]", `"/etc/../root/x" is not written out`, "write /root/x"},
-		"twice":         {with("\n- /etc/b\n- /etc/a\n- /etc/b"), 7, "web.triggers[2]", `"/etc/b" is named twice, first at triggers[0]`, "delete one of them"},
-		"declared file": {with("['file:app-config']"), 4, "web.triggers[0]", `"file:app-config" cites a declared file, which version 2 of the service shape does not have`, "write the file's absolute path"},
-		"a line break":  {with("[\"/etc/a\\nb\"]"), 4, "web.triggers[0]", `"/etc/a\nb" holds a control character`, "give the file another name, or name its folder"},
-		"a long path":   {with("[" + long + "]"), 4, "web.triggers[0]", `"` + long[:80] + `" has 4097 bytes; a path has at most 4095`, written},
-		"a long name":   {with("[/" + strings.Repeat("a", 256) + "]"), 4, "web.triggers[0]", `"/` + strings.Repeat("a", 79) + `" has a name of 256 bytes; a file's has at most 255`, written},
+		"none":           {with("[]"), 4, "web.triggers", "0 paths are named", "name 1 to 64, or leave it out"},
+		"too many":       {with("[" + strings.Repeat("/a,", 65) + "]"), 4, "web.triggers", "65 paths are named", "name 1 to 64, or leave it out"},
+		"relative":       {with("[etc/app.toml]"), 4, "web.triggers[0]", `"etc/app.toml" is no absolute path`, written},
+		"below a home":   {with("['~/.config/app.toml']"), 4, "web.triggers[0]", `"~/.config/app.toml" is no absolute path`, written},
+		"empty":          {with("['']"), 4, "web.triggers[0]", `"" is empty`, written},
+		"double slash":   {with("[/etc//app.toml]"), 4, "web.triggers[0]", `"/etc//app.toml" is not written out`, "write /etc/app.toml"},
+		"slash behind":   {with("[/etc/]"), 4, "web.triggers[0]", `"/etc/" is not written out`, "write /etc"},
+		"upwards":        {with("[/etc/../root/x]"), 4, "web.triggers[0]", `"/etc/../root/x" is not written out`, "write /root/x"},
+		"twice":          {with("\n- /etc/b\n- /etc/a\n- /etc/b"), 7, "web.triggers[2]", `"/etc/b" is named twice, first at triggers[0]`, "delete one of them"},
+		"no file's name": {with("['file:App_config']"), 4, "web.triggers[0]", `"file:App_config" cites no declared file: a name is 1 to 63 of a-z, 0-9 and -, with no - at either end`, "write file:NAME, with the name of a declaration of shape file"},
+		"no name":        {with("['file:']"), 4, "web.triggers[0]", `"file:" cites no declared file: a name is 1 to 63 of a-z, 0-9 and -, with no - at either end`, "write file:NAME, with the name of a declaration of shape file"},
+		"a line break":   {with("[\"/etc/a\\nb\"]"), 4, "web.triggers[0]", `"/etc/a\nb" holds a control character`, "give the file another name, or name its folder"},
+		"a long path":    {with("[" + long + "]"), 4, "web.triggers[0]", `"` + long[:80] + `" has 4097 bytes; a path has at most 4095`, written},
+		"a long name":    {with("[/" + strings.Repeat("a", 256) + "]"), 4, "web.triggers[0]", `"/` + strings.Repeat("a", 79) + `" has a name of 256 bytes; a file's has at most 255`, written},
 	})
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func all(t *testing.T, docs ...string) []*Service {
+func all(t *testing.T, docs ...string) []*Declaration {
 	t.Helper()
-	var batch []*Service
+	var batch []*Declaration
 	for i, d := range docs {
 		services, problems := Parse(fmt.Sprintf("%c.yaml", 'a'+i), []byte("shape: service\nensure: running\n"+d))
 		require.Empty(t, problems)

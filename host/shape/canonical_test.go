@@ -11,7 +11,7 @@ import (
 	"stead/host/unit"
 )
 
-func one(t *testing.T, doc string) *Service {
+func one(t *testing.T, doc string) *Declaration {
 	t.Helper()
 	services, problems := Parse("f", []byte(doc))
 	require.Empty(t, problems, doc)
@@ -49,6 +49,21 @@ func TestCanonicalOfTheSecondVersionIsPinned(t *testing.T) {
 	require.Equal(t, one(t, every).Digest(), one(t, strings.Replace(every, "[/etc/b, /etc/a]", "[/etc/a, /etc/b]", 1)).Digest(), "in any order")
 }
 
+// third has what the third version brought.
+const third = head + `ensure: running
+daemon_reload: never
+provider: systemd
+sensitive: true
+triggers: [file:app-config, /etc/a]
+`
+
+func TestCanonicalOfTheThirdVersionIsPinned(t *testing.T) {
+	require.Equal(t, `{"daemon_reload":"never","ensure":"running","name":"web","on_withdraw":"restore","provider":"systemd","scope":"system","sensitive":true,"shape":"service","timeout":"2m0s",`+
+		`"triggers":["/etc/a","file:app-config"],"unit":"web.service"}`, string(one(t, third).Canonical()))
+	require.True(t, one(t, third).Sensitive)
+	require.True(t, IsSensitive(one(t, third).Canonical()))
+}
+
 func TestCanonicalIsPinned(t *testing.T) {
 	const want = `{"content":"[Service]\nExecStart=/usr/bin/web <a> & \"b\"\n","dropins":{"10-a.conf":"[Service]\nMemoryMax=1G\n","20-b.conf":"#\n"},` +
 		`"enabled":true,"ensure":"running","name":"web","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"web.service"}`
@@ -68,6 +83,7 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 		"another spelling":    strings.NewReplacer("timeout: 2m", "timeout: 120s").Replace(full),
 		"its old name":        strings.Replace(full, "ensure:", "state:", 1),
 		"the scope":           full + "scope: system\n",
+		"the new defaults":    full + "daemon_reload: auto\nprovider: auto\nsensitive: false\n",
 		"null is absent, too": full + "masked: ~\non_change: ~\ntriggers: ~\nscope: ~\nstate: ~\n",
 		"addressed":           full + "nodes: [ws1]\n",
 		"addressed to labels": full + "labels: {role: web}\n",
@@ -96,6 +112,10 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 		"none on change":  full + "on_change: none\n",
 		"triggers":        full + "triggers: [/etc/a]\n",
 		"other triggers":  full + "triggers: [/etc/a, /etc/b]\n",
+		"daemon_reload":   full + "daemon_reload: never\n",
+		"provider":        full + "provider: systemd\n",
+		"sensitive":       full + "sensitive: true\n",
+		"a file cited":    full + "triggers: [file:a]\n",
 		"content is gone": full[:strings.Index(full, "content")] + full[strings.Index(full, "dropins"):],
 	} {
 		d := one(t, doc).Digest()
@@ -105,7 +125,7 @@ func TestDigestIsThatOfTheMeaning(t *testing.T) {
 }
 
 func TestFromCanonicalReadsWhatCanonicalWrote(t *testing.T) {
-	for _, doc := range []string{full, every, head + "ensure: stopped\n", head + "content: \"a=\\u2028b\\x7f\\e<&>\"\nnodes: [a]\n"} {
+	for _, doc := range []string{full, every, third, conf, head + "ensure: stopped\n", head + "content: \"a=\\u2028b\\x7f\\e<&>\"\nnodes: [a]\n"} {
 		s := one(t, doc)
 		got, err := FromCanonical(s.Canonical())
 		require.NoError(t, err)
@@ -118,11 +138,14 @@ func TestFromCanonicalRefusesWhatCanonicalWouldNotWrite(t *testing.T) {
 	good := string(one(t, head+"ensure: running\nenabled: true\n").Canonical())
 	for name, c := range map[string]struct{ old, new, err string }{
 		"cut":               {"}", "", "unexpected EOF"},
-		"a later field":     {`{"enabled"`, `{"sensitive":true,"enabled"`, `unknown field "sensitive"`},
+		"a later field":     {`{"enabled"`, `{"secret":true,"enabled"`, `unknown field "secret"`},
+		"a default":         {`"shape"`, `"sensitive":false,"shape"`, "not in canonical form"},
+		"a default's word":  {`"enabled"`, `"daemon_reload":"auto","enabled"`, "not in canonical form"},
+		"another provider":  {`"scope"`, `"provider":"launchd","scope"`, `"launchd" is no provider`},
 		"another order":     {`"ensure":"running","name":"web"`, `"name":"web","ensure":"running"`, "not in canonical form"},
 		"blank":             {`{"enabled"`, `{ "enabled"`, "not in canonical form"},
 		"something behind":  {"}", "}\n", "not in canonical form"},
-		"other shape":       {`"service","timeout"`, `"file","timeout"`, "not in canonical form"},
+		"other shape":       {`"service","timeout"`, `"socket","timeout"`, "not in canonical form"},
 		"other scope":       {`"system"`, `"session"`, `"session" is no value of this field`},
 		"no scope":          {`"system"`, `""`, "is no value of this field"},
 		"protected there":   {`"system","shape":"service","timeout":"2m0s","unit":"web.service"`, `"user","shape":"service","timeout":"2m0s","unit":"exit.target"`, "ends the account's manager"},

@@ -46,15 +46,30 @@ func (r *reading) boolean(path string, n *yaml.Node) (value, ok bool) {
 	return false, false
 }
 
+// shape reads which shape the document is of; which one it is read as was settled
+// before.
 func (r *reading) shape(n *yaml.Node) {
 	s, ok := r.text("shape", n)
-	if ok && s != ServiceShape {
-		r.fail("shape", fmt.Sprintf("this version's vocabulary has no shape %.60q", s), "write shape: service, the only one it has")
+	if _, known := shapeOf(s); ok && !known {
+		names := make([]string, 0, 2)
+		for _, k := range shapes() {
+			names = append(names, k.Name)
+		}
+		cure := "write shape: " + either(names)
+		if near := Nearest(strings.ToLower(s), names); near != "" {
+			cure = "did you mean " + near + "?"
+		}
+		r.fail("shape", fmt.Sprintf("this version's vocabulary has no shape %.60q", s), cure)
 	}
 }
 
 func (r *reading) name(n *yaml.Node) {
-	r.service.Name, _ = r.text("name", n)
+	if s, ok := r.text("name", n); ok && s != "" {
+		r.declared.Name = s
+		if r.declared.File != nil {
+			r.declared.Name = FilePrefix + s
+		}
+	}
 }
 
 func (r *reading) unit(n *yaml.Node) {
@@ -70,15 +85,15 @@ func (r *reading) unit(n *yaml.Node) {
 		r.fail("unit", rule, cure)
 		return
 	}
-	r.service.Unit = full
+	r.declared.Unit = full
 }
 
 func (r *reading) nodes(n *yaml.Node) {
-	r.service.Nodes = r.list("nodes", n, "write a list: [web1, web2]")
+	r.declared.Nodes = r.list("nodes", n, "write a list: [web1, web2]")
 }
 
 func (r *reading) triggers(n *yaml.Node) {
-	r.service.Triggers = r.list("triggers", n, "write a list: [/etc/web.conf]")
+	r.declared.Triggers = r.list("triggers", n, "write a list: [/etc/web.conf]")
 }
 
 // list reads a list of texts; nil is none.
@@ -104,21 +119,21 @@ func (r *reading) list(field string, n *yaml.Node, cure string) []string {
 }
 
 func (r *reading) labels(n *yaml.Node) {
-	r.service.Labels = r.texts("labels", n, "write a map: {role: web}")
+	r.declared.Labels = r.texts("labels", n, "write a map: {role: web}")
 }
 
 func (r *reading) everywhere(n *yaml.Node) {
-	r.service.All, _ = r.boolean("all", n)
+	r.declared.All, _ = r.boolean("all", n)
 }
 
 func (r *reading) content(n *yaml.Node) {
 	if s, ok := r.text("content", n); ok {
-		r.service.Content = &s
+		r.declared.Content = &s
 	}
 }
 
 func (r *reading) dropins(n *yaml.Node) {
-	r.service.DropIns = r.texts("dropins", n, "write a map of file names to texts")
+	r.declared.DropIns = r.texts("dropins", n, "write a map of file names to texts")
 }
 
 // texts reads a map of texts; a null value is absent.
@@ -164,7 +179,7 @@ func (r *reading) word(path string, n *yaml.Node, words []string) string {
 }
 
 func (r *reading) scope(n *yaml.Node) {
-	r.service.Scope = unit.Scope(r.word("scope", n, scopes()))
+	r.declared.Scope = unit.Scope(r.word("scope", n, scopes()))
 }
 
 func (r *reading) ensure(n *yaml.Node) { r.activity("ensure", n) }
@@ -179,24 +194,24 @@ func (r *reading) activity(name string, n *yaml.Node) {
 		return
 	}
 	r.ensureAs = name
-	r.service.Ensure = Ensure(r.word(name, n, activities()))
+	r.declared.Ensure = Ensure(r.word(name, n, activities()))
 	r.bad["ensure"] = r.bad[name]
 }
 
 func (r *reading) enabled(n *yaml.Node) {
 	if v, ok := r.boolean("enabled", n); ok {
-		r.service.Enabled = &v
+		r.declared.Enabled = &v
 	}
 }
 
 func (r *reading) masked(n *yaml.Node) {
 	if v, ok := r.boolean("masked", n); ok {
-		r.service.Masked = &v
+		r.declared.Masked = &v
 	}
 }
 
 func (r *reading) onChange(n *yaml.Node) {
-	r.service.OnChange = OnChange(r.word("on_change", n, changes()))
+	r.declared.OnChange = OnChange(r.word("on_change", n, changes()))
 }
 
 func (r *reading) timeout(n *yaml.Node) {
@@ -215,12 +230,12 @@ func (r *reading) timeout(n *yaml.Node) {
 	case d < MinTimeout || d > MaxTimeout:
 		r.fail("timeout", fmt.Sprintf("%.60q is out of bounds", s), "write a time from 1s to 24h")
 	default:
-		r.service.Timeout = d
+		r.declared.Timeout = d
 	}
 }
 
 func (r *reading) onWithdraw(n *yaml.Node) {
-	r.service.OnWithdraw = OnWithdraw(r.word("on_withdraw", n, withdrawals()))
+	r.declared.OnWithdraw = OnWithdraw(r.word("on_withdraw", n, withdrawals()))
 }
 
 // fullName makes a unit name of what was declared: ".service" is added to a name
@@ -243,4 +258,50 @@ func fullName(s string) (n unit.Name, rule, cure string) {
 
 func unitTypes() []string {
 	return []string{"service", "socket", "target", "device", "mount", "automount", "swap", "timer", "path", "slice", "scope"}
+}
+
+func (r *reading) daemonReload(n *yaml.Node) {
+	if s := r.word("daemon_reload", n, reloadWords()); s != auto {
+		r.declared.DaemonReload = DaemonReload(s)
+	}
+}
+
+func (r *reading) provider(n *yaml.Node) {
+	if s := r.word("provider", n, providerWords()); s != auto {
+		r.declared.Provider = Provider(s)
+	}
+}
+
+func (r *reading) sensitive(n *yaml.Node) {
+	r.declared.Sensitive, _ = r.boolean("sensitive", n)
+}
+
+func (r *reading) path(n *yaml.Node) { r.declared.File.Path, _ = r.text("path", n) }
+
+func (r *reading) owner(n *yaml.Node) { r.declared.File.Owner = r.login("owner", n) }
+
+func (r *reading) group(n *yaml.Node) { r.declared.File.Group = r.login("group", n) }
+
+// login reads a name that the node has; "" is none.
+func (r *reading) login(path string, n *yaml.Node) string {
+	s, ok := r.text(path, n)
+	if ok && s == "" {
+		r.fail(path, "it is empty", "write a name that the node has, or leave it out")
+	}
+	return s
+}
+
+// mode reads four octal digits as they stand: YAML would take them for a number,
+// of whichever base.
+func (r *reading) mode(n *yaml.Node) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" && n.ShortTag() != "!!int" {
+		r.wrong("mode", n, "a mode", modeCure)
+		return
+	}
+	mode, rule := parseMode(n.Value)
+	if rule != "" {
+		r.fail("mode", rule, modeCure)
+		return
+	}
+	r.declared.File.Mode, r.moded = mode, true
 }

@@ -9,7 +9,7 @@ import (
 // FuzzParse: any bytes are read without panic; every problem says what and
 // where; whatever is accepted comes back from its canonical form.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{full, every, head, head + "ensure: running\nnodes: [a]\n---\n" + full, "a: [", "\t", "%YAML 1.1\n---\na", "a: &a [*a]", "<<: {}", "? [a]\n: b", "\uFEFFa", "a\r\n",
+	for _, s := range []string{full, every, third, conf, homely, head, head + "ensure: running\nnodes: [a]\n---\n" + full, "a: [", "\t", "%YAML 1.1\n---\na", "a: &a [*a]", "<<: {}", "? [a]\n: b", "\uFEFFa", "a\r\n",
 		head + "content: |\n   a\n  b\n", head + "timeout: 1h 30min\nlabels: {a: b}\n", "...\n---\n...", head + "dropins: {a.conf: \"\\u2028\\\\\"}", head + "unit: x@.service\nenabled: true\n",
 		"- a\n- b: c", "|\n a", head + "content: \"[Install]\\nAlias=%p.service %%n\"\n", "shape: service\n\"name\": web\n'unit': -.slice\nensure: ~", "!!map {a: !!str b}", "#", "{a,a,a}", "- #x\n",
 		head + "scope: user\nstate: running\nensure: ~\n", head + "masked: true\nensure: restarted\n", head + "triggers: [/a, \"/b\\x01\", file:c, /d/../e]\non_change: reload\n"} {
@@ -50,6 +50,10 @@ func FuzzFromCanonical(f *testing.F) {
 	f.Add(services[0].Canonical())
 	services, _ = Parse("f", []byte(every))
 	f.Add(services[0].Canonical())
+	for _, doc := range []string{third, conf, homely} {
+		services, _ = Parse("f", []byte(doc))
+		f.Add(services[0].Canonical())
+	}
 	f.Add([]byte(`{"name":"a"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if s, err := FromCanonical(data); err == nil && string(s.Canonical()) != string(data) {

@@ -15,18 +15,18 @@ import (
 // An empty document declares nothing, and so does a file without any. Parse
 // never panics and takes memory in proportion to data, with a bound of some
 // 40 MiB on top for the document that is being read.
-func Parse(file string, data []byte) ([]*Service, Problems) {
+func Parse(file string, data []byte) ([]*Declaration, Problems) {
 	located, problems := Locate(file, data)
-	services := make([]*Service, len(located))
+	services := make([]*Declaration, len(located))
 	for i, l := range located {
-		services[i] = l.Service
+		services[i] = l.Declaration
 	}
 	return services, problems
 }
 
 // Located is a declaration and the lines on which its values stand.
 type Located struct {
-	*Service
+	*Declaration
 	lines   map[string]int
 	literal map[string]bool // texts whose lines are lines of the file
 }
@@ -77,7 +77,7 @@ func Locate(file string, data []byte) ([]Located, Problems) {
 			c.add(Problem{File: file, Line: d.line, Rule: fmt.Sprintf("there are more than %d documents in the file, and the rest is not read", 2*MaxDeclarations), Cure: "declare fewer"})
 			break
 		}
-		if s := d.read(file, c); s.Service != nil {
+		if s := d.read(file, c); s.Declaration != nil {
 			services = append(services, s)
 		}
 	}
@@ -85,7 +85,7 @@ func Locate(file string, data []byte) ([]Located, Problems) {
 	return services, c.all()
 }
 
-// read reads one document; an empty or an invalid one has no Service.
+// read reads one document; an empty or an invalid one has no Declaration.
 func (d document) read(file string, c *collector) Located {
 	bad := d.measure()
 	var root *yaml.Node
@@ -104,5 +104,5 @@ func (d document) read(file string, c *collector) Located {
 	if r.problems > 0 {
 		return Located{}
 	}
-	return Located{&r.service, r.lines, r.literal}
+	return Located{&r.declared, r.lines, r.literal}
 }

@@ -55,7 +55,7 @@ func TestParseReadsEveryField(t *testing.T) {
 	)))
 	require.Empty(t, problems)
 	content, no, yes := "[Service]\nExecStart=/usr/bin/web\n", false, true
-	require.Empty(t, cmp.Diff([]*Service{
+	require.Empty(t, cmp.Diff([]*Declaration{
 		{Name: "web", Scope: unit.System, Unit: "web-1.service", Content: &content, DropIns: map[string]string{"10-memory.conf": "[Service]\nMemoryMax=1G\n"},
 			Ensure: Running, Enabled: &no, Masked: &no, OnChange: IgnoreChange, Triggers: []string{"/etc/web.conf", "/etc/web.d"}, Timeout: 90 * time.Minute, OnWithdraw: Release, Labels: map[string]string{"role": "web", "zone": "eu_1.a"},
 			Origin: Origin{"mesh/web.yaml", 2}},

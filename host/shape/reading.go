@@ -17,7 +17,9 @@ type reading struct {
 	offset   int // from a node's line to the line of the file
 	into     *collector
 	problems int
-	service  Service
+	declared Declaration
+	as       known  // the shape that the document is read as
+	moded    bool   // a mode was declared
 	label    string // what paths begin with: the declaration's name, when it has a usable one
 	ensureAs string // under which of its names ensure was declared: ensure, state or ""
 
@@ -34,12 +36,18 @@ func newReading(file string, offset int, into *collector) *reading {
 }
 
 func (r *reading) root(n *yaml.Node) {
-	r.service.Origin = Origin{File: r.file, Line: n.Line + r.offset}
+	r.declared.Origin = Origin{File: r.file, Line: n.Line + r.offset}
 	r.lines[""] = n.Line + r.offset
 	for key, value := range pairs(n) {
 		if key.Value == "name" && value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str" && dnsLabel(value.Value) {
 			r.label = value.Value
 			break
+		}
+	}
+	if r.as = asShape(n); r.as.Name == FileShape {
+		r.declared.File = &File{}
+		if r.label != "" {
+			r.label = FilePrefix + r.label
 		}
 	}
 	for _, p := range foreign(n) {
@@ -49,22 +57,37 @@ func (r *reading) root(n *yaml.Node) {
 		r.report(r.lines[""], "", "the document is "+kindOf(n)+", and no declaration", "write fields, one a line, such as shape: service")
 		return
 	}
-	fields := serviceFields()
 	for key, value := range pairs(n) {
-		r.field(fields, key, value)
+		r.field(r.as.fields, key, value)
 	}
 	r.finish()
+}
+
+// asShape returns the shape that a document names; one that names none is read as
+// a service.
+func asShape(n *yaml.Node) known {
+	name := ServiceShape
+	for key, value := range pairs(n) {
+		if key.Value == "shape" && value.Kind == yaml.ScalarNode {
+			if _, ok := shapeOf(value.Value); ok {
+				name = value.Value
+			}
+			break
+		}
+	}
+	as, _ := shapeOf(name)
+	return as
 }
 
 // finish fills in the defaults and applies the rules.
 func (r *reading) finish() {
 	if !r.set["shape"] {
-		r.fail("shape", "missing", "write shape: service")
+		r.fail("shape", "missing", "write shape: service, or shape: file")
 	}
-	r.service.complete()
-	j := judge{&r.service, func(path string) bool { return r.bad[path] }, r.failIn, false}
+	r.declared.complete(r.moded)
+	j := judge{&r.declared, func(path string) bool { return r.bad[path] }, r.failIn, false}
 	j.all()
-	slices.Sort(r.service.Triggers)
+	slices.Sort(r.declared.Triggers)
 }
 
 // field reads one field of the declaration.
@@ -105,19 +128,12 @@ func (r *reading) twice(path string, key *yaml.Node) bool {
 
 func (r *reading) unknown(fields []field, key *yaml.Node) {
 	path, line := printable(key.Value), key.Line+r.offset
-	if cure, ok := later(key.Value); ok {
-		r.report(line, path, fmt.Sprintf("this version's service shape (version %d) has no field %q", ServiceVersion, key.Value), cure)
-		return
-	}
-	known := make([]string, len(fields))
+	names := make([]string, len(fields))
 	for i, f := range fields {
-		known[i] = f.Name
+		names[i] = f.Name
 	}
-	cure := "the fields are " + strings.Join(known, ", ")
-	near := Nearest(strings.ToLower(key.Value), append(known, laterFields()...))
-	if _, notYet := later(near); notYet {
-		cure = fmt.Sprintf("did you mean %s? version %d of the service shape does not have it", near, ServiceVersion)
-	} else if near != "" {
+	cure := fmt.Sprintf("the fields of shape %s are %s", r.as.Name, strings.Join(names, ", "))
+	if near := Nearest(strings.ToLower(key.Value), names); near != "" {
 		cure = "did you mean " + near + "?"
 	}
 	r.report(line, path, "unknown field", cure)

@@ -19,19 +19,31 @@ const (
 	maxLabel  = 63 // bytes of a DNS label, a label's key and its value
 )
 
-// complete fills in what was not declared.
-func (s *Service) complete() {
+// complete fills in what was not declared. moded says that a file's mode was.
+func (s *Declaration) complete(moded bool) {
 	if s.Scope == "" {
 		s.Scope = unit.System
+	}
+	if s.OnWithdraw == "" {
+		s.OnWithdraw = Restore
+	}
+	if f := s.File; f != nil {
+		if !moded {
+			f.Mode = defaultMode
+			if s.Sensitive {
+				f.Mode = secretMode
+			}
+		}
+		if f.Owner == "" && s.Scope == unit.System {
+			f.Owner = "root"
+		}
+		return
 	}
 	if s.Unit == "" && s.Name != "" {
 		s.Unit = unit.Name(s.Name + ".service")
 	}
 	if s.Timeout == 0 {
 		s.Timeout = DefaultTimeout
-	}
-	if s.OnWithdraw == "" {
-		s.OnWithdraw = Restore
 	}
 	if len(s.DropIns) == 0 {
 		s.DropIns = nil
@@ -41,7 +53,7 @@ func (s *Service) complete() {
 // judge applies the rules to a complete declaration. A path for which bad
 // answers true has been complained about already.
 type judge struct {
-	*Service
+	*Declaration
 	bad    func(path string) bool
 	report func(path string, textLine int, rule, cure string)
 	// modules says that names of modules' declarations are names.
@@ -50,9 +62,17 @@ type judge struct {
 
 func (j judge) all() {
 	j.name()
+	j.addressing()
+	word(j, "on_withdraw", string(j.OnWithdraw), withdrawals())
+	if !slices.Contains(scopes(), string(j.Scope)) {
+		word(j, "scope", cmp.Or(string(j.Scope), "\x00"), scopes())
+	}
+	if j.File != nil {
+		j.declaredFile()
+		return
+	}
 	j.unit()
 	j.values()
-	j.addressing()
 	j.files()
 	j.triggers()
 	j.contradictions()
@@ -66,15 +86,24 @@ func (j judge) fail(path, rule, cure string) {
 
 func (j judge) name() {
 	const cure = "use 1 to 63 of a-z, 0-9 and -, with no - at either end"
+	name := j.label()
 	switch {
-	case j.Name == "":
+	case name == "":
 		j.fail("name", "missing", "give the declaration a name: it is its identity")
 	case j.modules && OfModule(j.Name) != "":
-	case strings.ContainsRune(j.Name, '.'):
-		j.fail("name", fmt.Sprintf("%.80q: a name with a dot, MODULE.NAME, is kept for modules", j.Name), "use - in its place")
-	case !dnsLabel(j.Name):
-		j.fail("name", fmt.Sprintf("%.80q is not a DNS label", j.Name), cure)
+	case strings.ContainsRune(name, '.'):
+		j.fail("name", fmt.Sprintf("%.80q: a name with a dot, MODULE.NAME, is kept for modules", name), "use - in its place")
+	case !dnsLabel(name):
+		j.fail("name", fmt.Sprintf("%.80q is not a DNS label", name), cure)
 	}
+}
+
+// label is the name as it is declared.
+func (s *Declaration) label() string {
+	if s.File == nil {
+		return s.Name
+	}
+	return strings.TrimPrefix(s.Name, FilePrefix)
 }
 
 func dnsLabel(s string) bool {
@@ -146,14 +175,21 @@ func nameProblem(s string, err error) (rule, cure string) {
 func (j judge) values() {
 	word(j, "ensure", string(j.Ensure), activities())
 	word(j, "on_change", string(j.OnChange), changes())
-	word(j, "on_withdraw", string(j.OnWithdraw), withdrawals())
-	if !slices.Contains(scopes(), string(j.Scope)) {
-		word(j, "scope", cmp.Or(string(j.Scope), "\x00"), scopes())
+	word(j, "daemon_reload", string(j.DaemonReload), reloadWords())
+	if p := string(j.Provider); p != "" && !slices.Contains(providerWords(), p) {
+		j.fail("provider", fmt.Sprintf("%.60q is no provider: units are applied by systemd, and others cannot be registered yet", p), "write auto or systemd, or leave it out")
 	}
 	if j.Timeout < MinTimeout || j.Timeout > MaxTimeout {
 		j.fail("timeout", fmt.Sprintf("%s is out of bounds", j.Timeout), "write a time from 1s to 24h")
 	}
 }
+
+// auto is the word for the default of daemon_reload and provider.
+const auto = "auto"
+
+func reloadWords() []string { return []string{auto, string(NeverReload)} }
+
+func providerWords() []string { return []string{auto, string(Systemd)} }
 
 func scopes() []string { return []string{string(unit.System), string(unit.User)} }
 

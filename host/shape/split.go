@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"regexp"
+	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -12,7 +15,7 @@ import (
 // ("{a,a,a"); each structural character makes at most two, or keeps a comment.
 const (
 	maxDocument  = 1 << 20  // bytes: the largest content and drop-ins, indented, fit twice
-	maxStructure = 96 << 10 // structural characters: the largest content may be made of nothing else
+	maxStructure = 96 << 10 // structural characters: the largest unit file may be made of nothing else
 )
 
 // document is one YAML document of a file, not parsed yet.
@@ -73,7 +76,7 @@ func (d document) measure() *rawProblem {
 		return &rawProblem{1, fmt.Sprintf("the document has %d bytes; at most %d are read", len(d.text), maxDocument), "one declaration is one document: put --- between them, and large data elsewhere"}
 	}
 	structure := 0
-	for _, c := range d.text {
+	for _, c := range d.structured() {
 		switch c {
 		case ',', ':', '-', '?', '[', '{', '#':
 			structure++
@@ -93,6 +96,36 @@ func (d document) measure() *rawProblem {
 		}
 	}
 	return nil
+}
+
+// plainLine is a line of a document that leaves nothing open: what follows it at
+// the first column is a field again.
+var plainLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:---|[a-z_]+:(?: (?:\[[A-Za-z0-9 ,._-]*\]|\{[A-Za-z0-9 ,:._-]*\}|"[^"\\]*"|'[^']*'|[A-Za-z0-9~/][A-Za-z0-9~/ ._@-]*))?)? *$`)
+})
+
+// structured is what of the document the parser may make nodes of: all, but for
+// the literal block of a content that follows plain lines only.
+func (d document) structured() []byte {
+	pos := 0
+	for line := range bytes.Lines(d.text) {
+		pos += len(line)
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		switch {
+		case string(line) == "content: |" || string(line) == "content: |-" || string(line) == "content: |+":
+			end := pos
+			for text := range bytes.Lines(d.text[pos:]) {
+				if text[0] != ' ' && text[0] != '\n' {
+					break
+				}
+				end += len(text)
+			}
+			return slices.Concat(d.text[:pos], d.text[end:])
+		case !bytes.HasPrefix(line, []byte("#")) && !plainLine().Match(line):
+			return d.text
+		}
+	}
+	return d.text
 }
 
 // rawProblem is a byte sequence that no file of declarations may hold.

@@ -2,7 +2,6 @@ package shape
 
 import (
 	"fmt"
-	"path"
 	"strings"
 )
 
@@ -37,25 +36,16 @@ func (j judge) triggers() {
 
 // triggerProblem says why t is no path of a trigger; "" when it is one.
 func triggerProblem(t string) (rule, cure string) {
-	const written = "write the absolute path of a file or folder, such as /etc/web.conf"
+	const written = "write the absolute path of a file or folder, such as /etc/web.conf, or file:NAME for a declared file"
 	switch {
-	case t == "":
-		return "is empty", written
-	case strings.HasPrefix(t, "file:"):
-		return fmt.Sprintf("cites a declared file, which version %d of the service shape does not have", ServiceVersion), "write the file's absolute path"
+	case strings.HasPrefix(t, FilePrefix):
+		label := strings.TrimPrefix(t, FilePrefix)
+		if module, rest, owned := strings.Cut(label, "."); owned && dnsLabel(module) && dnsLabel(rest) || dnsLabel(label) {
+			return "", ""
+		}
+		return "cites no declared file: a name is 1 to 63 of a-z, 0-9 and -, with no - at either end", "write file:NAME, with the name of a declaration of shape file"
 	case strings.ContainsFunc(t, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "holds a control character", "give the file another name, or name its folder"
-	case t[0] != '/':
-		return "is no absolute path", written
-	case len(t) > maxPath:
-		return fmt.Sprintf("has %d bytes; a path has at most %d", len(t), maxPath), written
-	case path.Clean(t) != t:
-		return "is not written out", fmt.Sprintf("write %.80s", path.Clean(t))
 	}
-	for name := range strings.SplitSeq(t, "/") {
-		if len(name) > maxName {
-			return fmt.Sprintf("has a name of %d bytes; a file's has at most %d", len(name), maxName), written
-		}
-	}
-	return "", ""
+	return writtenOut(t, written)
 }

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,15 +12,25 @@ import (
 // canonical: a new field is left out of it while it has its default.
 func TestVocabularyIsPinned(t *testing.T) {
 	v := Vocabulary()
-	require.Len(t, v, 1)
-	require.Equal(t, "service", v[0].Name)
-	require.Equal(t, 2, v[0].Version)
-	var names []string
-	for _, f := range v[0].Fields {
-		names = append(names, f.Name)
+	require.Len(t, v, 2)
+	for i, want := range []struct {
+		name    string
+		version int
+		count   int
+		fields  string
+	}{
+		{"service", 3, 20, "shape name unit nodes labels all scope content dropins ensure state enabled masked on_change triggers daemon_reload timeout provider on_withdraw sensitive"},
+		{"file", 1, 13, "shape name path nodes labels all scope content mode owner group sensitive on_withdraw"},
+	} {
+		require.Equal(t, want.name, v[i].Name)
+		require.Equal(t, want.version, v[i].Version)
+		var names []string
+		for _, f := range v[i].Fields {
+			names = append(names, f.Name)
+		}
+		require.Len(t, names, want.count)
+		require.Equal(t, want.fields, strings.Join(names, " "))
 	}
-	require.Len(t, names, 17)
-	require.Equal(t, "shape name unit nodes labels all scope content dropins ensure state enabled masked on_change triggers timeout on_withdraw", strings.Join(names, " "))
 }
 
 func TestVocabularyExplainsEveryField(t *testing.T) {
@@ -30,24 +41,30 @@ func TestVocabularyExplainsEveryField(t *testing.T) {
 				require.NotEmpty(t, text, "%s of %s", what, f.Name)
 			}
 			require.True(t, strings.HasSuffix(f.Meaning, ".") && strings.HasSuffix(f.Rule, "."), f.Name)
-			require.Equal(t, f.Name == "shape" || f.Name == "name", f.Default == "", "only required fields have no default: %s", f.Name)
+			required := []string{"shape", "name"}
+			if s.Name == FileShape {
+				required = append(required, "path", "content")
+			}
+			require.Equal(t, slices.Contains(required, f.Name), f.Default == "", "only required fields have no default: %s", f.Name)
 		}
 	}
 }
 
 // What is explained is what is read: each field alone is known to the reader.
 func TestVocabularyIsWhatIsRead(t *testing.T) {
-	for _, f := range Vocabulary()[0].Fields {
-		_, problems := Parse("f", []byte(f.Name+": [[x]]\n"))
-		for _, p := range problems {
-			require.NotEqual(t, "unknown field", p.Rule, f.Name)
+	for _, s := range Vocabulary() {
+		for _, f := range s.Fields {
+			doc := f.Name + ": [[x]]\n"
+			if f.Name != "shape" {
+				doc = "shape: " + s.Name + "\n" + doc
+			}
+			_, problems := Parse("f", []byte(doc))
+			for _, p := range problems {
+				require.NotEqual(t, "unknown field", p.Rule, f.Name)
+			}
+			named := slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Path, f.Name) && p.Rule != "missing" })
+			require.True(t, named, "a list of lists is refused for %s: %v", f.Name, problems)
 		}
-		require.Contains(t, problems.Error(), f.Name, "a list of lists is refused for "+f.Name)
-	}
-	for _, name := range laterFields() {
-		cure, ok := later(name)
-		require.True(t, ok)
-		require.NotEmpty(t, cure)
 	}
 }
 
