@@ -52,6 +52,7 @@ func (l *Loop) Plan(ctx context.Context, declared []Declared, withdrawn []string
 	for _, n := range withdrawn {
 		d.about[n] = true
 	}
+	d.Loop.asked = d.about
 	d.wasOf = d.unitsOf()
 	d.accept(d.set(declared))
 	if d.obstacle != nil {
@@ -87,6 +88,7 @@ func (l *Loop) late(err error) error {
 func (l *Loop) shadow() *Loop {
 	s := New(Options{Scope: l.o.Scope, ConfigDir: l.o.ConfigDir, Watcher: deaf{}, Clock: l.o.Clock, Logger: slog.New(slog.DiscardHandler)})
 	s.memory, s.saved, s.begun, s.reloads, s.aside = l.memory, l.saved, l.begun, l.reloads, maps.Clone(l.aside)
+	s.rests, s.asked = maps.Clone(l.rests), make(map[string]bool)
 	s.obstacle, s.boot, s.pullers, s.pulledAt = l.obstacle, l.boot, l.pullers, l.pulledAt
 	s.memory.Made, s.saved.Made = slices.Clone(l.memory.Made), slices.Clone(l.saved.Made)
 	twin := make(map[*managed]*managed, len(l.units))
@@ -262,6 +264,7 @@ func (d *dry) preview(m *managed, name string, besides bool) plan.Preview {
 	if !m.plan.Done {
 		p.Conclude(m.plan)
 	}
+	d.adjourn(&p)
 	p.Warnings = append(slices.Clip(p.Warnings), m.kept...)
 	return p
 }

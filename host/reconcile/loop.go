@@ -97,6 +97,9 @@ type Set struct {
 	// Leave are declarations that are in force and cannot be read: their units are
 	// neither kept nor given back.
 	Leave []Left
+	// Pauses are the units that are left as they are for a while; of other scopes, and
+	// those that have ended, among them.
+	Pauses []report.Pause
 }
 
 // Left is a declaration that cannot be read.
@@ -162,6 +165,8 @@ type Loop struct {
 	pullers  map[unit.Name]unit.Status   // units that others are enabled for, as they were at the last look
 	pulledAt time.Time                   // of that look
 	aside    map[string]aside            // by name
+	rests    map[unit.Name]rest          // the pauses that were taken in, also those that have ended
+	asked    map[string]bool             // of a dry run: the names that it asks about; nil in all other loops
 	heard    func(*managed, report.Step) // is told of every step; nil for nobody
 	declare  chan Set
 	asks     chan chan struct{}
@@ -282,6 +287,7 @@ func (l *Loop) turn(ctx context.Context) {
 		}
 	}()
 	now := l.now()
+	l.resume()
 	if !l.begun || l.barred() || now.Before(l.passAt) {
 		return
 	}
@@ -304,7 +310,7 @@ func (l *Loop) turn(ctx context.Context) {
 func (l *Loop) sleep() time.Duration {
 	next := l.fullAt
 	if !l.begun || l.obstacle != nil {
-		return time.Hour
+		return l.untilRest(time.Hour)
 	}
 	for _, m := range l.units {
 		if m.dirty {

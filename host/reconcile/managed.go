@@ -33,6 +33,7 @@ type managed struct {
 	trials   []error                   // what the disk or the manager answered to the last acts
 
 	dirty   bool
+	resting bool      // it was left as it is, as a pause asks for
 	barred  bool      // an obstacle is what was last reported of it
 	again   time.Time // look again by then
 	looked  time.Time
@@ -102,6 +103,7 @@ func (l *Loop) accept(set Set) {
 			l.o.Logger.Info("giving back", "scope", l.o.Scope, "unit", m.name, "declaration", m.mem.Name)
 		}
 	}
+	l.pause(set.Pauses)
 	if told {
 		l.disowned()
 		l.publish()

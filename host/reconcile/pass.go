@@ -222,6 +222,7 @@ func (l *Loop) decide(batch []*managed) {
 		m.plan, m.decided = plan.Decide(m.input(c)), m.decl
 	}
 	l.apart(batch, c)
+	l.hold(batch, c)
 }
 
 // conclude takes each decision's outcome in and drops what is given back; it

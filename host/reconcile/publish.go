@@ -14,10 +14,11 @@ import (
 // leaves the failure standing until it has succeeded.
 func (l *Loop) report(m *managed) {
 	m.failure()
+	p := l.halt(m)
 	now := l.now()
 	r := &report.Report{
 		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
-		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Hint: m.plan.Hint, Since: now,
+		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Hint: m.plan.Hint, Paused: p, Since: now,
 		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
 		Warnings: m.allWarnings(), Origin: origin(m.decl),
 	}

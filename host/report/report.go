@@ -104,9 +104,10 @@ type Report struct {
 
 	Outcome Outcome   `json:"outcome"`
 	Reason  Reason    `json:"reason,omitempty"`
-	Text    string    `json:"text,omitempty"` // one sentence for a person, with systemd's words where there are any
-	Hint    string    `json:"hint,omitempty"` // what a person can do about it
-	Since   time.Time `json:"since"`          // when the outcome and its reason became so
+	Text    string    `json:"text,omitempty"`   // one sentence for a person, with systemd's words where there are any
+	Hint    string    `json:"hint,omitempty"`   // what a person can do about it
+	Paused  *Pause    `json:"paused,omitempty"` // the pause that holds everything back; nil for none
+	Since   time.Time `json:"since"`            // when the outcome and its reason became so
 
 	State    State     `json:"state"`
 	Steps    []Step    `json:"steps,omitempty"` // of the last passes that did something, oldest first

@@ -44,6 +44,10 @@ type Index struct {
 	// login: auto, on or off; "" is auto.
 	Account string `json:"account,omitempty"`
 	Linger  string `json:"linger,omitempty"`
+	// Pauses are the units that are left as they are for a while, sorted by scope and
+	// unit, those that have ended among them: each host ends them by its own clock. A
+	// host that does not report the capability PausesUnits does not know of them.
+	Pauses []Pause `json:"pauses,omitempty"`
 	// Entries are sorted by name. A name that was in an index of this epoch and is
 	// in none of Entries and Keep is withdrawn.
 	Entries []Entry `json:"entries"`

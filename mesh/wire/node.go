@@ -28,8 +28,12 @@ type Profile struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// Capability of a node whose service manager answers the host.
-const ServiceManager = "service-manager"
+// Capabilities that hosts report: that the node's service manager answers, and that
+// the host heeds the pauses of an index.
+const (
+	ServiceManager = "service-manager"
+	PausesUnits    = "pause"
+)
 
 // Shape is one shape of a vocabulary.
 type Shape struct {
@@ -100,7 +104,7 @@ type Event struct {
 	Source string `json:"source"`
 	Node   string `json:"node,omitempty"`
 	Who    string `json:"who,omitempty"` // the person whose doing it was: "operator alice"
-	// Kind is what happened: apply, withdraw, node, seat, module, started, stopped, restarted,
+	// Kind is what happened: apply, withdraw, node, pause, resume, seat, module, started, stopped, restarted,
 	// reloaded, refreshed, written, removed, reload, outcome, sync, lost,
 	// double.
 	Kind        string `json:"kind"`

@@ -17,6 +17,7 @@ const (
 	Apply    subject.Operation = "apply"    // write, a dry run too: it shows content
 	Withdraw subject.Operation = "withdraw" // write
 	Settings subject.Operation = "node"     // write
+	PauseOne subject.Operation = "pause"    // write
 	Upload   subject.Operation = "upload"   // write
 )
 
@@ -123,7 +124,10 @@ type ChangeReply struct {
 	Plans     []NodePlan        `json:"plans,omitempty"`
 	Unplanned map[string]string `json:"unplanned,omitempty"`
 	More      int               `json:"more,omitempty"`
-	Node      *Node             `json:"node,omitempty"` // of Settings: as it is now
+	Node      *Node             `json:"node,omitempty"` // of Settings and PauseOne: as it is now
+	// Pause is the one that was made or ended, of PauseOne; nil when there was none to
+	// end.
+	Pause *Pause `json:"pause,omitempty"`
 }
 
 // NodePlan is the plan of one node for one declaration.
@@ -235,6 +239,7 @@ type Node struct {
 	Source   *Source                `json:"source,omitempty"`
 	Declared int                    `json:"declared"`
 	Outcomes map[report.Outcome]int `json:"outcomes,omitempty"`
+	Pauses   []Pause                `json:"pauses,omitempty"` // that have not ended by the controller's clock
 	Revision uint64                 `json:"revision"`
 	By       string                 `json:"by,omitempty"`
 	At       time.Time              `json:"at,omitzero"`

@@ -56,6 +56,8 @@ type DeclaredUnit struct {
 	Generation uint64   `json:"generation"`
 	Ensure     string   `json:"ensure,omitempty"`
 	Enabled    *bool    `json:"enabled,omitempty"`
+	// Paused is the pause of the unit, also one that has ended; nil for none.
+	Paused *Pause `json:"paused,omitempty"`
 }
 
 // ToolsRequest is what a runtime asks with: what it holds.
