@@ -113,7 +113,7 @@ func judgeHome(f facts) *report.Obstacle {
 }
 
 // judgeManager says what is wrong with the account's manager.
-func judgeManager(f facts) *report.Obstacle {
+func judgeManager(node string, f facts) *report.Obstacle {
 	s, name := f.service, serviceOf(f.found.UID)
 	look := fmt.Sprintf("systemctl status %s", name)
 	switch {
@@ -124,7 +124,7 @@ func judgeManager(f facts) *report.Obstacle {
 	case s.Load != unit.Loaded:
 		return obstacle(report.Failed, report.ManagerDown, look, "%s is %s: %s", name, s.Load, cmp.Or(s.Trouble.LoadError, "it cannot be loaded"))
 	case f.linger == Off && !f.lingers && f.sessions == 0 && f.loginErr == nil && s.Active.Down():
-		return obstacle(report.Waiting, report.LingerOff, "log in as "+f.name+", or: stead node linger NODE auto",
+		return obstacle(report.Waiting, report.LingerOff, fmt.Sprintf("log in as %s, or: stead node linger %s auto", f.name, cmp.Or(node, "NODE")),
 			"nobody is logged in as %q, and lingering is off: its manager does not run", f.name)
 	case s.Active == unit.FailedState:
 		return obstacle(report.Failed, report.ManagerDown, fmt.Sprintf("journalctl -u %s", name), "%s failed: %s", name, ending(s.Trouble))

@@ -54,8 +54,8 @@ func (k *Keeper) sleep() time.Duration {
 }
 
 // turn looks, acts, and publishes what it found.
-func (k *Keeper) turn(ctx context.Context, user tenant) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (k *Keeper) turn(life context.Context, user tenant) {
+	ctx, cancel := context.WithTimeout(life, patience)
 	defer cancel()
 	k.again = false
 	f, wanted := k.begin()
@@ -67,6 +67,9 @@ func (k *Keeper) turn(ctx context.Context, user tenant) {
 	}
 	if o == nil {
 		o = k.serve(ctx, user, &f, wanted)
+	}
+	if life.Err() != nil {
+		return // what was asked last was not answered, and nobody asks any more
 	}
 	k.publish(f, o)
 }
@@ -112,7 +115,7 @@ func (k *Keeper) login(f *facts) *report.Obstacle {
 func (k *Keeper) serve(ctx context.Context, user tenant, f *facts, wanted bool) *report.Obstacle {
 	k.ask(ctx, f)
 	if f.askErr != nil {
-		return judgeManager(*f)
+		return judgeManager(k.o.Node, *f)
 	}
 	k.follow(f.service)
 	if o := judgeHome(*f); o != nil {
@@ -124,7 +127,7 @@ func (k *Keeper) serve(ctx context.Context, user tenant, f *facts, wanted bool) 
 		}
 	}
 	k.settle(ctx, user, f, wanted)
-	if o := judgeManager(*f); o != nil {
+	if o := judgeManager(k.o.Node, *f); o != nil {
 		return o
 	}
 	k.startAt, k.delay = time.Time{}, 0
