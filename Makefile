@@ -60,6 +60,10 @@ fuzz: need-go ## run each fuzz target for FUZZTIME (30s); `make test` runs their
 		done; \
 	done
 
+.PHONY: mutants
+mutants: need-go need-root need-tools ## disable each mechanism in turn, and see a test fail (root; about ten minutes); M='words' for some
+	@$(GO) run ./test/mutants $(M)
+
 .PHONY: bench
 bench: need-go need-root need-tools ## measure against a floor on this machine, side by side (root)
 	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./test/bench

@@ -54,7 +54,7 @@ var table = []row{
 	{pure, "host/install", "host/fault host/unit", ""},
 	{pure, "mesh/seal", "host/fault", ""},
 	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
-	{pure, "controller/assign", "host/fault host/shape mesh/subject mesh/wire modules seats", ""},
+	{pure, "controller/assign", "host/fault host/shape host/unit mesh/subject mesh/wire modules seats", ""},
 	{pure, "controller/admit", "controller/assign host/fault host/shape host/unit mesh/subject mesh/wire modules seats", ""},
 
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
@@ -93,7 +93,7 @@ var table = []row{
 	{assembly, "host", "host/accept host/account host/become host/delegate host/disk host/fault host/folder host/follow host/journal host/ledger mesh/notify mesh/replace host/outbox host/plan " +
 		"host/reconcile host/report host/shape host/spool host/systemd host/unit host/verify mesh mesh/identity mesh/subject mesh/wire", "mesh/meshtest"},
 
-	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape " +
+	{assembly, "controller", "controller/admit controller/assign controller/state host/fault mesh/notify mesh/replace host/report host/shape host/unit " +
 		"mesh mesh/bucket mesh/identity mesh/seal mesh/server mesh/subject mesh/trail mesh/wire modules seats", "mesh/client"},
 
 	{assembly, "modules/systemd", "host/fault host/shape host/unit mesh/wire modules runtime/escalate runtime/tool seats", "host/journal host/systemd mesh/identity test/odd"},
@@ -113,6 +113,7 @@ var table = []row{
 	{checks, "test/system", "", ""},
 	{checks, "test/bench", "", ""},
 	{checks, "test/demo", "", ""},
+	{checks, "test/mutants", "", ""},
 }
 
 // growing are rows whose package is on its way. It is empty when the tree is
