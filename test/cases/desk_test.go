@@ -329,3 +329,16 @@ func (d *desk) status(unit string) seats.UnitStatus {
 	require.Len(d, units, 1)
 	return units[0]
 }
+
+// unchanged applies a declaration that converged once more, as another generation,
+// and wants no step of it.
+func (d *desk) unchanged(s service) {
+	d.Helper()
+	before := d.report(s.name)
+	require.NotNil(d, before)
+	s.fields += "timeout: 3m\n"
+	d.apply(s)
+	r := d.says(s.name, report.Converged, "")
+	require.Greater(d, r.Generation, before.Generation)
+	require.Equal(d, before.Steps, r.Steps, "%s was right, and something was done", s.name)
+}
