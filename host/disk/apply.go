@@ -101,7 +101,7 @@ func (b *batch) close() {
 // the new entry under its temporary name.
 func (b *batch) prepare(a *act) (err error) {
 	absent := a.Entry.Kind == plan.Absent
-	if a.dir, err = b.place(path.Dir(a.Path), !absent); err != nil {
+	if a.dir, err = b.place(path.Dir(a.Path), !absent, b.ours(a.Path)); err != nil {
 		return err
 	}
 	if a.dir == nil {

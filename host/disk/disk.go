@@ -1,5 +1,5 @@
-// Package disk reads and writes unit files, drop-ins and links, and says when
-// they change. Everything of stead that stands in a unit folder goes through a
+// Package disk reads and writes unit files, drop-ins, links and declared files, and says
+// when they change. Everything of stead that stands in a unit folder goes through a
 // Disk; nothing else of stead touches one.
 //
 // # Looking
@@ -24,6 +24,10 @@
 // renames and one after them (BenchmarkApplyThousand). That, the owner being set
 // before the name appears, and the copies are why this is no use of a library
 // that replaces single files atomically.
+//
+// Declared files stand in folders that others may write to. On the way to one, root
+// follows no link that somebody else could have put there: the way is walked name by
+// name, and written to by the path without links that came of it.
 //
 // # Concurrency and errors
 //
@@ -53,6 +57,7 @@ type Options struct {
 	UnitPath   []string // the manager's search path (its property UnitPath); it holds ConfigDir. Required
 	Kept       string   // where copies of what is overwritten go; default /var/lib/stead/host/kept
 	UID, GID   int      // whose the files are that are declared; default root's
+	Home       string   // of the account, which declared files name by ~; "" in the system scope
 	Specifiers install.Specifiers
 	Version    int          // of systemd; 0 is 252
 	Logger     *slog.Logger // default: nothing is logged

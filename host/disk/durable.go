@@ -102,7 +102,7 @@ func (b *batch) leaveEmpty() {
 	made := b.res.Made
 	b.res.Made = nil
 	for i := len(made) - 1; i >= 0; i-- {
-		if !b.dirs[made[i]].used && b.tree.rmdir(made[i]) == nil {
+		if !b.dirs[made[i]].used && b.rmdir(made[i]) == nil {
 			continue
 		}
 		b.res.Made = append([]string{made[i]}, b.res.Made...)

@@ -89,7 +89,7 @@ type keeper struct {
 
 func (b *batch) openKeeper() (*keeper, error) {
 	made := b.res.Made
-	dir, err := b.place(b.o.Kept, true)
+	dir, err := b.place(b.o.Kept, true, true)
 	b.res.Made = made // it is ours, and stays
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func newLook(d *Disk, f *folders, qs []plan.Query) *look {
 func (l *look) differing(qs []plan.Query) map[string]*thing {
 	over := make(map[string]*thing)
 	for _, q := range qs {
-		if q.Service == nil {
+		if q.Service == nil || q.Service.File != nil {
 			continue
 		}
 		dec := l.declaredOf(q.Service)
@@ -68,6 +68,9 @@ func (l *look) differing(qs []plan.Query) map[string]*thing {
 
 // unit looks at one unit.
 func (l *look) unit(q plan.Query) plan.Disk {
+	if plan.OfFile(q.Unit) {
+		return l.declaredFile(q)
+	}
 	u := &one{look: l, q: q, d: plan.Disk{At: make(map[string]plan.Entry, len(q.Memory.Found)+2)}}
 	var gone bool
 	u.d.Fragment, gone = l.now.fragment(q.Unit)
@@ -84,7 +87,7 @@ func (l *look) unit(q plan.Query) plan.Disk {
 		wants := l.declaredOf(q.Service).wants
 		u.d.Wants = append(make([]plan.Want, 0, len(wants)+1), wants...)
 		u.links(text, names)
-		u.d.Triggers = u.triggers(q.Service)
+		u.d.Triggers = u.triggers(q)
 	}
 	for _, w := range u.d.Wants {
 		u.at(w.Path)

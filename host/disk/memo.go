@@ -104,10 +104,10 @@ func (l *look) frame() {
 
 // answer looks at one unit, unless all is as it was.
 func (l *look) answer(q plan.Query) plan.Disk {
-	if l.then != l.now { // it may hang on what is declared for others
+	if l.then != l.now || plan.OfFile(q.Unit) { // it may hang on what is declared for others
 		return l.unit(q)
 	}
-	if m := l.memos[q.Unit]; m != nil && m.asked(q) && l.stands(m) {
+	if m := l.memos[q.Unit]; m != nil && m.asked(q) && l.asWas(m, q) {
 		return m.answer
 	}
 	t := &trace{}
@@ -129,9 +129,9 @@ func (m *memo) asked(q plan.Query) bool {
 		slices.Equal(m.dropIns, q.Status.DropIns) && maps.Equal(m.found, q.Memory.Found) && maps.Equal(m.wrote, q.Memory.Wrote)
 }
 
-// stands reads all that the answer hangs on and reports whether it is as it was.
-func (l *look) stands(m *memo) bool {
-	if m.service != nil && !maps.Equal(l.triggers(m.service), m.answer.Triggers) {
+// asWas reads all that the answer hangs on and reports whether it is as it was.
+func (l *look) asWas(m *memo, q plan.Query) bool {
+	if m.service != nil && !maps.Equal(l.triggers(q), m.answer.Triggers) {
 		return false
 	}
 	for _, d := range m.trace.dirs {

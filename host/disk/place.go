@@ -10,19 +10,23 @@ import (
 
 // place opens a folder to write in, and makes it, with mode 0755, when it is
 // missing and make is true; nil without an error when it is missing and make is
-// false.
-func (b *batch) place(p string, make bool) (*place, error) {
+// false. Unless loose, no link may stand on the way to it.
+func (b *batch) place(p string, make, loose bool) (*place, error) {
 	if known := b.dirs[p]; known != nil {
 		return known, nil
 	}
+	open := b.tree.plainly
+	if loose {
+		open = b.tree.open
+	}
 	// Fsync wants more than O_PATH.
-	fd, err := b.tree.open(p, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := open(p, unix.O_RDONLY|unix.O_DIRECTORY)
 	pl := &place{path: p, fd: fd}
 	if errors.Is(err, unix.ENOENT) {
 		if !make {
 			return nil, nil
 		}
-		if pl.fd, err = b.mkdir(p); err == nil {
+		if pl.fd, err = b.mkdir(p, loose); err == nil {
 			pl.made = true
 			b.res.Made = append(b.res.Made, p)
 		}
@@ -34,8 +38,8 @@ func (b *batch) place(p string, make bool) (*place, error) {
 	return pl, nil
 }
 
-func (b *batch) mkdir(p string) (int, error) {
-	up, err := b.place(path.Dir(p), true)
+func (b *batch) mkdir(p string, loose bool) (int, error) {
+	up, err := b.place(path.Dir(p), true, loose)
 	if err != nil {
 		return -1, err
 	}
@@ -87,7 +91,7 @@ func (d *Disk) RemoveDirs(paths []string) (removed []string) {
 	deepest := slices.Clone(paths)
 	slices.SortFunc(deepest, func(a, b string) int { return len(b) - len(a) })
 	for _, p := range deepest {
-		err := d.tree.rmdir(p)
+		err := d.rmdir(p)
 		switch {
 		case err == nil, errors.Is(err, unix.ENOENT):
 			removed = append(removed, p)
@@ -99,8 +103,8 @@ func (d *Disk) RemoveDirs(paths []string) (removed []string) {
 	return removed
 }
 
-func (t tree) rmdir(p string) error {
-	up, err := t.open(path.Dir(p), unix.O_PATH|unix.O_DIRECTORY)
+func (d *Disk) rmdir(p string) error {
+	up, err := d.parent(p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (d *Disk) Peek(p string) (plan.Entry, []byte, error) {
 }
 
 func (d *Disk) standing(p string) (*thing, []byte, error) {
-	at, err := d.tree.open(path.Dir(p), unix.O_PATH|unix.O_DIRECTORY)
+	at, err := d.parent(p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		t := &thing{}
 		t.gone(err)

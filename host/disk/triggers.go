@@ -18,24 +18,44 @@ import (
 // maxEntries is how many entries a folder has at most whose files' bytes count.
 const maxEntries = 4096
 
-// triggers is what stands at the triggers of s; each path is read once in a look.
-func (l *look) triggers(s *shape.Service) map[string]plan.Cited {
-	if len(s.Triggers) == 0 {
+// triggers is what stands at the triggers of q's declaration; each path is read once
+// in a look.
+func (l *look) triggers(q plan.Query) map[string]plan.Cited {
+	if len(q.Service.Triggers) == 0 {
 		return nil
 	}
-	all := make(map[string]plan.Cited, len(s.Triggers))
-	for _, p := range s.Triggers {
-		c, known := l.cited[p]
-		if !known {
-			if l.cited == nil {
-				l.cited = make(map[string]plan.Cited)
-			}
-			c = l.cite(p)
-			l.cited[p] = c
+	all := make(map[string]plan.Cited, len(q.Service.Triggers))
+	for _, t := range q.Service.Triggers {
+		if _, is := shape.Cited(t); is {
+			all[t] = l.citeFile(q.Files[t])
+			continue
 		}
-		all[p] = c
+		all[t] = l.citeOnce(t)
 	}
 	return all
+}
+
+// citeFile reads what stands where a declared file is cited; declared is its path.
+func (l *look) citeFile(declared string) plan.Cited {
+	p, err := l.where(declared)
+	if declared == "" || err != nil {
+		return plan.Cited{Trouble: "no file of that name is declared on this node"}
+	}
+	c := l.citeOnce(p)
+	c.Path = p
+	return c
+}
+
+func (l *look) citeOnce(p string) plan.Cited {
+	c, known := l.cited[p]
+	if !known {
+		if l.cited == nil {
+			l.cited = make(map[string]plan.Cited)
+		}
+		c = l.cite(p)
+		l.cited[p] = c
+	}
+	return c
 }
 
 // cite reads what stands at p. Only files and folders are opened; on others a

@@ -14,7 +14,11 @@ import (
 // the ledger must have. A unit that may not be touched is not taken over.
 func Adopt(in Input) (Memory, []Want, bool) {
 	m := in.Memory
-	if in.Service == nil || len(in.Disk.Errs) > 0 || refuse(in, &Decision{}) {
+	refused := refuse
+	if in.ofFile() {
+		refused = denied
+	}
+	if in.Service == nil || len(in.Disk.Errs) > 0 || refused(in, &Decision{}) {
 		return m, nil, false
 	}
 	var fresh []Want

@@ -7,18 +7,19 @@ import (
 	"stead/host/unit"
 )
 
-// Memory is what the ledger remembers of one unit that stead manages or gives
-// back. The ledger stores it as JSON; a new field must read as its zero value
+// Memory is what the ledger remembers of one unit, or declared file, that stead manages
+// or gives back. The ledger stores it as JSON; a new field must read as its zero value
 // from an older ledger.
 type Memory struct {
 	Scope      unit.Scope       `json:"scope"`
-	Unit       unit.Name        `json:"unit"`
+	Unit       unit.Name        `json:"unit"` // or the path of a declared file; see OfFile
 	Name       string           `json:"name"` // of the declaration
 	UID        string           `json:"uid"`
 	Generation uint64           `json:"generation"`
 	OnWithdraw shape.OnWithdraw `json:"on_withdraw,omitempty"`
 	OnChange   shape.OnChange   `json:"on_change,omitempty"`
 	Withdrawn  bool             `json:"withdrawn,omitempty"` // being given back; the record goes when that is done
+	Sensitive  bool             `json:"sensitive,omitempty"` // its texts are shown to nobody
 
 	// Found is what stood at each path that stead ever touched, at first touch.
 	// The bytes of files are in the ledger's blobs.

@@ -13,6 +13,9 @@ type Query struct {
 	Service *shape.Service // nil when the unit is being withdrawn
 	Status  unit.Status    // whose Fragment and DropIns say which files the manager has loaded
 	Memory  Memory         // whose Found and Wrote name the paths to look at
+	// Files are the paths, as they are declared, of the files that triggers of Service
+	// cite, by citation (file:NAME).
+	Files map[string]string
 }
 
 // Disk is what the disk says of one unit, and what the declaration asks of the
@@ -56,11 +59,17 @@ type Disk struct {
 	// or of which something is declared of masks: in the configuration folder, and
 	// in its counterpart until the next boot.
 	Masks []string
-	// Triggers is what stands at the paths that are declared as triggers, by path.
+	// Triggers is what stands at the paths that are declared as triggers, by path; of
+	// declared files by citation.
 	Triggers map[string]Cited
 	// Text is what the unit's files say, as they are on disk, the wanted ones in
 	// place of what stands there.
 	Text Text
+	// Real is where a declared file is to stand, links on the way to it followed; ""
+	// of a unit.
+	Real string
+	// Denied is why a declared file is not written; the zero value when it may be.
+	Denied Denial
 	// Errs are paths that could not be looked at.
 	Errs []error
 }
@@ -86,6 +95,7 @@ type Text struct {
 // bytes, a folder by the names and bytes of the files in it.
 type Cited struct {
 	Digest  string // Missing when nothing is there, "" when that is not known
+	Path    string // of a declared file that is cited, as far as it is known; "" of a path
 	Real    string // the path without links, where it is another one
 	Folder  bool
 	Trouble string // why changes of it may go unseen; "" when none do

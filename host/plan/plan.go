@@ -136,6 +136,10 @@ func Decide(in Input) Decision {
 		d.by(in.Clock.Wall.Add(lookAgain))
 		return *d
 	}
+	if in.ofFile() {
+		file(in, d)
+		return *d
+	}
 	if in.Service == nil {
 		withdraw(in, d)
 		return *d
@@ -155,12 +159,10 @@ func Decide(in Input) Decision {
 			d.contested(in)
 			return *d
 		}
-		d.Steps = append(d.Steps, reloadStep("its files changed"))
-		d.wait(report.OwedReload, "its files are being written")
+		d.reload(in, "its files changed")
 		return *d
 	case NeedsReload(in) != "":
-		d.Steps = append(d.Steps, reloadStep(NeedsReload(in)))
-		d.wait(report.OwedReload, "%s", NeedsReload(in))
+		d.reload(in, NeedsReload(in))
 		return *d
 	}
 	if unloadable(in, d) {
@@ -222,7 +224,7 @@ func (d *Decision) by(t time.Time) {
 func (d *Decision) contested(in Input) {
 	t := in.Track
 	n := len(t.Undone)
-	text := fmt.Sprintf("undone from outside %d times lately (%s); put right with growing delay", n, t.UndoneHow)
+	text := fmt.Sprintf("undone %d times lately (%s); put right with growing delay", n, t.UndoneHow)
 	if !t.free(in.Clock.Wall) {
 		text += ", next " + t.NotBefore.Format("15:04:05")
 		d.by(t.NotBefore)

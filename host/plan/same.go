@@ -14,7 +14,7 @@ func (k Disk) Equal(o Disk) bool {
 		len(k.Errs) == 0 && len(o.Errs) == 0 &&
 		slices.EqualFunc(k.Wants, o.Wants, Want.equal) && maps.Equal(k.At, o.At) && maps.Equal(k.Shadowed, o.Shadowed) &&
 		slices.Equal(k.OwnLinks, o.OwnLinks) && slices.Equal(k.Vendor, o.Vendor) && slices.Equal(k.DropIns, o.DropIns) && slices.Equal(k.Masks, o.Masks) &&
-		maps.Equal(k.Triggers, o.Triggers) &&
+		maps.Equal(k.Triggers, o.Triggers) && k.Real == o.Real && k.Denied == o.Denied &&
 		k.Text.equal(o.Text)
 }
 
