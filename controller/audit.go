@@ -225,10 +225,14 @@ func ofDeclaration(epoch string, d *assign.Declaration, how string) wire.Event {
 }
 
 func ofNode(epoch string, before, n *assign.Node) wire.Event {
-	return wire.Event{
+	e := wire.Event{
 		ID: auditID(epoch, n.Revision), At: n.At, Source: source, Who: n.By, Kind: "node",
 		Node: n.Name, Revision: n.Revision, Text: nodeText(before, n),
 	}
+	if kind, p := pausing(before, n); p != nil {
+		e.Kind, e.Declaration, e.Unit, e.Scope, e.Text = kind, p.Declaration, string(p.Unit), string(p.Scope), p.String()
+	}
+	return e
 }
 
 // nodeText says what became of a node.

@@ -75,6 +75,7 @@ func (d *desk) changing() map[subject.Operation]mesh.Handler {
 		wire.Apply:    answer(func(r *wire.ApplyRequest) int { return r.Wire }, d.apply),
 		wire.Withdraw: answer(func(r *wire.WithdrawRequest) int { return r.Wire }, d.withdraw),
 		wire.Settings: answer(func(r *wire.SettingsRequest) int { return r.Wire }, d.settings),
+		wire.PauseOne: answer(func(r *wire.PauseRequest) int { return r.Wire }, d.pause),
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 const maxFilter = 1000
 
 // get reads one page.
-func (d *desk) get(_ context.Context, caller identity.Caller, r wire.GetRequest) (wire.GetReply, error) {
+func (d *desk) get(ctx context.Context, caller identity.Caller, r wire.GetRequest) (wire.GetReply, error) {
 	if len(r.Names) > maxFilter || len(r.Nodes) > maxFilter {
 		return wire.GetReply{}, fault.New(fault.Invalid, "get", r.Kind, fmt.Errorf("more than %d names", maxFilter))
 	}
@@ -36,7 +36,7 @@ func (d *desk) get(_ context.Context, caller identity.Caller, r wire.GetRequest)
 	case wire.Nodes:
 		d.getNodes(p, r, &reply)
 	case wire.Reports:
-		d.getReports(p, caller, r, &reply)
+		d.getReports(ctx, p, caller, r, &reply)
 	case wire.Seats:
 		d.getSeats(p, r, &reply)
 	case wire.Modules:

@@ -53,7 +53,7 @@ func (d *desk) node(p *assign.Placement, n *assign.Node) wire.Node {
 	if two := d.store.Double(n.Name); two != nil && !n.Removed {
 		w.Trouble = doubled(n.Name, two)
 	}
-	w.Declared = p.Count(n.Name)
+	w.Declared, w.Pauses = p.Count(n.Name), n.Pausing(d.now())
 	if s == nil {
 		return w
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 
 // getReports reads reports by node and name. What comes after NODE/NAME is the
 // next page.
-func (d *desk) getReports(p *assign.Placement, caller identity.Caller, r wire.GetRequest, reply *wire.GetReply) {
+func (d *desk) getReports(ctx context.Context, p *assign.Placement, caller identity.Caller, r wire.GetRequest, reply *wire.GetReply) {
 	afterNode, afterName, _ := strings.Cut(r.After, "/")
+	defer func() { d.blame(ctx, reply.Reports) }()
 	full := newPage()
 	for _, node := range chosen(p, r) {
 		if node < afterNode || d.store.Summary(node) == nil {

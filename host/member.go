@@ -137,7 +137,7 @@ func (m *member) node() string {
 
 // declare hands a set to the loop.
 func (m *member) declare(ctx context.Context, set follow.Set) error {
-	var to reconcile.Set
+	to := reconcile.Set{Pauses: set.Pauses}
 	for _, d := range set.Declared {
 		to.Declared = append(to.Declared, reconcile.Declared{Service: d.Service, UID: d.UID, Generation: d.Generation})
 	}

@@ -52,7 +52,7 @@ func TestANodeTakesWhatItsMeshDeclaresAndTellsHowItStands(t *testing.T) {
 	w.eventually(func() bool { return get(w, func() bool { return w.source.Revision == 2 && len(w.events) >= 3 }) }, "no events came")
 
 	p := get(w, func() wire.Profile { return w.profiles[0] })
-	require.Equal(t, []any{"1.2.3", "Simulated 1", "6.1", "boot", []string{wire.ServiceManager}, wire.Vocabulary()},
+	require.Equal(t, []any{"1.2.3", "Simulated 1", "6.1", "boot", []string{wire.PausesUnits, wire.ServiceManager}, wire.Vocabulary()},
 		[]any{p.Version, p.OS, p.Kernel, p.Boot, p.Capabilities, p.Vocabulary})
 	require.NotContains(t, p.Machine, "5eed", "a machine-id is nobody else's business")
 	require.Len(t, p.Machine, 32)

@@ -12,7 +12,7 @@ func (m *member) profile() wire.Profile {
 	h := m.h
 	p := wire.Profile{Wire: wire.Version, Version: h.o.Version, Systemd: h.systemdVersion(), OS: h.machine.Facts.OS, Kernel: h.machine.Facts.Kernel,
 		Host: hostname(), Started: h.started, Wires: []int{wire.Version},
-		Vocabulary: wire.Vocabulary(), Capabilities: []string{}, Account: h.account()}
+		Vocabulary: wire.Vocabulary(), Capabilities: []string{wire.PausesUnits}, Account: h.account()}
 	p.Machine, p.Boot = m.machine()
 	if p.Systemd != "" {
 		p.Capabilities = append(p.Capabilities, wire.ServiceManager)

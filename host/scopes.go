@@ -101,6 +101,11 @@ func of(set reconcile.Set, scope unit.Scope) reconcile.Set {
 			one.Leave = append(one.Leave, l)
 		}
 	}
+	for _, p := range set.Pauses {
+		if p.Scope == scope {
+			one.Pauses = append(one.Pauses, p)
+		}
+	}
 	return one
 }
 

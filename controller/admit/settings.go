@@ -109,6 +109,7 @@ func (j *judge) edit(n *assign.Node, r wire.SettingsRequest) {
 		if *r.Account == "root" {
 			j.setting(n.Name, "account", "root is the manager of the system itself", "name the login whose user manager runs user units, or none")
 		}
+		j.moveAccount(n, *r.Account)
 		n.Account = *r.Account
 	}
 	if r.Linger != nil {

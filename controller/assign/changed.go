@@ -24,7 +24,7 @@ func Changed(before, after *Placement) []string {
 	touched, catalogue := c.touched, sameCatalogue(before.state, after.state)
 	for _, name := range after.nodes {
 		moved := after.state.Nodes[name] != before.state.Nodes[name]
-		if moved && !sameAccount(before.state.Nodes[name], after.state.Nodes[name]) ||
+		if moved && !(sameAccount(before.state.Nodes[name], after.state.Nodes[name]) && samePauses(before.state.Nodes[name], after.state.Nodes[name])) ||
 			moved && !slices.EqualFunc(before.Set(name), after.Set(name), sameEntry) || (moved || !catalogue) && !sameTools(before, after, name) {
 			touched[name] = true
 		}

@@ -21,7 +21,7 @@ func (p *Placement) Index(node string, asked wire.SyncRequest) (wire.Index, erro
 	}
 	set, n := p.Set(node), p.state.Nodes[node]
 	index := wire.Index{Wire: wire.Version, Mesh: p.state.Mesh, Epoch: p.state.Epoch, Follows: p.state.Follows,
-		Revision: p.state.Revision, Node: node, Account: n.Account, Linger: linger(n), Entries: make([]wire.Entry, len(set)),
+		Revision: p.state.Revision, Node: node, Account: n.Account, Linger: linger(n), Pauses: n.Pauses, Entries: make([]wire.Entry, len(set)),
 		Keep: slices.Sorted(maps.Keys(p.state.UnreadableDeclarations))}
 	if len(asked.Nonce) <= wire.MaxNonce {
 		index.Nonce = asked.Nonce

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"stead/host/shape"
+	"stead/mesh/wire"
 	"stead/modules"
 	"stead/seats"
 )
@@ -71,10 +72,13 @@ type Node struct {
 	// stand here because what is assigned to the node follows from them, and that is
 	// to be the same at the same revision for whoever works it out.
 	Capabilities []string
-	Removed      bool
-	By           string
-	At           time.Time
-	Revision     uint64
+	// Pauses are the units that are left alone for a while, sorted by scope and unit;
+	// those that have ended go when another one is written.
+	Pauses   []wire.Pause
+	Removed  bool
+	By       string
+	At       time.Time
+	Revision uint64
 }
 
 // Seat is a seat in mesh state. Of one that is gone only the name is known.

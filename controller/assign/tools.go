@@ -164,7 +164,7 @@ func (p *Placement) units(node string) []wire.DeclaredUnit {
 	all := []wire.DeclaredUnit{}
 	for _, d := range p.Set(node) {
 		s := d.Service
-		u := wire.DeclaredUnit{Unit: string(s.Unit), Scope: string(s.Scope), Name: d.Name, Generation: d.Generation, Ensure: string(s.Ensure), Enabled: s.Enabled}
+		u := wire.DeclaredUnit{Paused: p.state.Nodes[node].Pause(s.Scope, s.Unit), Unit: string(s.Unit), Scope: string(s.Scope), Name: d.Name, Generation: d.Generation, Ensure: string(s.Ensure), Enabled: s.Enabled}
 		for _, alias := range s.Aliases() {
 			u.Aliases = append(u.Aliases, string(alias))
 		}

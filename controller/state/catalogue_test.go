@@ -13,6 +13,7 @@ import (
 	"stead/controller/state"
 	"stead/host/fault"
 	"stead/mesh/seal"
+	"stead/mesh/wire"
 	"stead/modules"
 	"stead/seats"
 )
@@ -34,10 +35,12 @@ func TestSeatsAndModulesAreReadBackByEveryController(t *testing.T) {
 	seat, module := builtIn()
 	n := node("ws1", nil)
 	n.Node.Capabilities = []string{"desk", "service-manager"}
+	n.Node.Pauses = []wire.Pause{{Unit: "web.service", Scope: "system", Until: time.Unix(1800, 0).UTC(), Seconds: 60, Declaration: "web", By: "operator alice", At: time.Unix(1740, 0).UTC()}}
 	after := c.put(state.Change{Seat: seat}, state.Change{Module: module}, n)
 	require.EqualValues(t, 2, after.Seats["node-service-manager"].Revision)
 	require.EqualValues(t, 3, after.Modules["systemd"].Revision)
 	require.Equal(t, []string{"desk", "service-manager"}, after.Nodes["ws1"].Capabilities)
+	require.Equal(t, n.Node.Pauses, after.Nodes["ws1"].Pauses)
 	require.JSONEq(t, jsonOf(t, seat.Seat), jsonOf(t, after.Seats["node-service-manager"].Seat))
 	require.JSONEq(t, jsonOf(t, module.Manifest), jsonOf(t, after.Modules["systemd"].Manifest))
 	require.Equal(t, 2, after.Modules["systemd"].Edition)

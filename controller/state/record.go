@@ -72,6 +72,8 @@ type known struct {
 	At      time.Time         `json:"at"`
 	// Capabilities are what the node reports.
 	Capabilities []string `json:"capabilities,omitempty"`
+	// Pauses are units that are left alone for a while.
+	Pauses []wire.Pause `json:"pauses,omitempty"`
 }
 
 // lost is the body of a tombstone that a new epoch puts in place of what did not
@@ -95,7 +97,7 @@ func (c Change) body() (key string, text []byte, deleted bool, err error) {
 		return bodyOfDeclaration(c.Declaration)
 	case c.Node != nil:
 		n := c.Node
-		text, err = json.Marshal(known{n.Name, n.Labels, n.Account, n.Linger, n.Removed, n.By, n.At, n.Capabilities})
+		text, err = json.Marshal(known{n.Name, n.Labels, n.Account, n.Linger, n.Removed, n.By, n.At, n.Capabilities, n.Pauses})
 		return keyOf(node, n.Name), text, n.Removed, err
 	case c.Seat != nil:
 		return bodyOfSeat(c.Seat)
@@ -182,7 +184,7 @@ func readNode(name string, body []byte) (*assign.Node, error) {
 	if k.Name != name {
 		return nil, fmt.Errorf("it is called %q", k.Name)
 	}
-	return &assign.Node{Name: k.Name, Labels: k.Labels, Account: k.Account, Linger: k.Linger, Capabilities: k.Capabilities, Removed: k.Removed, By: k.By, At: k.At}, nil
+	return &assign.Node{Name: k.Name, Labels: k.Labels, Account: k.Account, Linger: k.Linger, Capabilities: k.Capabilities, Pauses: k.Pauses, Removed: k.Removed, By: k.By, At: k.At}, nil
 }
 
 func digestOf(canonical []byte) string {

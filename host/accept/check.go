@@ -13,10 +13,12 @@ import (
 	"stead/mesh/wire"
 )
 
-// maxName and maxUID bound what stands in an index, in bytes.
+// maxName and maxUID bound what stands in an index, in bytes, and maxPauses its
+// pauses: controllers write less, and later ones may write more than they do now.
 const (
-	maxName = 255
-	maxUID  = 128
+	maxName   = 255
+	maxUID    = 128
+	maxPauses = 16 * wire.MaxPauses
 )
 
 func refuse(class fault.Class, format string, args ...any) *fault.Error {
@@ -63,6 +65,9 @@ func whole(i wire.Index) error {
 	}
 	if i.Linger != "" && !slices.Contains(wire.Lingers(), i.Linger) {
 		return fmt.Errorf("%.80q is no value of linger", i.Linger)
+	}
+	if n := len(i.Pauses); n > maxPauses {
+		return fmt.Errorf("it has %d pauses, and a host takes at most %d", n, maxPauses)
 	}
 	total, before := 0, ""
 	for _, e := range i.Entries {

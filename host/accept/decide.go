@@ -68,11 +68,16 @@ func lineage(held *wire.Index, index wire.Index) error {
 	return nil
 }
 
-// completes reports whether more is bare with an account: controllers of the version
-// before say nothing of accounts, and the same of everything else.
+// completes reports whether more is bare with an account or with pauses: controllers
+// of versions before say nothing of them, and the same of everything else.
 func completes(bare, more wire.Index) bool {
-	more.Account, more.Linger = "", ""
-	return bare.Account == "" && bare.Linger == "" && bare.Digest() == more.Digest()
+	if bare.Account == "" && bare.Linger == "" {
+		more.Account, more.Linger = "", ""
+	}
+	if len(bare.Pauses) == 0 {
+		more.Pauses = nil
+	}
+	return bare.Digest() == more.Digest()
 }
 
 // withdrawn are the names that index ends: those of its own epoch that it no

@@ -23,6 +23,10 @@ func TestWhatMayFollowWhatIsHeld(t *testing.T) {
 	own := m.index(10, "web")
 	own.Account = "opal"
 	owned, _ := m.take(Holding{}, own)
+	rest := wire.Pause{Unit: "web.service", Scope: "system", Seconds: 60, By: "operator alice", Declaration: "web"}
+	pausing := m.index(10, "web")
+	pausing.Account, pausing.Pauses = "opal", []wire.Pause{rest}
+	paused, _ := m.take(Holding{}, pausing)
 	away, _ := elsewhere.take(Holding{}, elsewhere.index(500, "web"))
 	with := func(change func(i *wire.Index)) wire.Index {
 		i := m.index(10, "web")
@@ -89,6 +93,13 @@ func TestWhatMayFollowWhatIsHeld(t *testing.T) {
 		"equal, no longer with an account":   {owned, m.index(10, "web"), ""},
 		"equal, another account":             {owned, with(func(i *wire.Index) { i.Account = "pearl" }), "its revision 10 is held with other declarations"},
 		"equal, an account and more":         {holding, with(func(i *wire.Index) { i.Account, i.Entries = "opal", nil }), "its revision 10 is held with other declarations"},
+		"equal, now with a pause":            {holding, with(func(i *wire.Index) { i.Pauses = []wire.Pause{rest} }), ""},
+		"equal, no longer with a pause":      {paused, own, ""},
+		"equal, with neither any longer":     {paused, m.index(10, "web"), ""},
+		"equal, another pause":               {paused, with(func(i *wire.Index) { i.Account, i.Pauses = "opal", []wire.Pause{{Unit: "db.service"}} }), "its revision 10 is held with other declarations"},
+		"equal, a pause and another account": {owned, with(func(i *wire.Index) { i.Account, i.Pauses = "pearl", []wire.Pause{rest} }), "its revision 10 is held with other declarations"},
+		"newer, with a pause":                {holding, with(func(i *wire.Index) { i.Revision, i.Pauses = 11, []wire.Pause{rest} }), ""},
+		"too many pauses":                    {Holding{}, with(func(i *wire.Index) { i.Pauses = make([]wire.Pause, 4097) }), "it has 4097 pauses, and a host takes at most 4096"},
 		"a path as an account":               {Holding{}, with(func(i *wire.Index) { i.Account = "../opal" }), `"../opal" is no name of an account`},
 		"another value of linger":            {Holding{}, with(func(i *wire.Index) { i.Linger = "maybe" }), `"maybe" is no value of linger`},
 		"what is kept may have any name":     {Holding{}, with(func(i *wire.Index) { i.Keep = []string{"../x", "", "Ü"} }), ""},

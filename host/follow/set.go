@@ -27,11 +27,19 @@ type Set struct {
 	// that is held says; "" for none, and for the default.
 	Account string
 	Linger  string
+	// Pauses are the units that the index leaves alone for a while, those that have
+	// ended among them.
+	Pauses []wire.Pause
 }
 
 // Of returns what of s is of one scope.
 func (s Set) Of(scope unit.Scope) Set {
 	one := Set{Account: s.Account, Linger: s.Linger}
+	for _, p := range s.Pauses {
+		if p.Scope == scope {
+			one.Pauses = append(one.Pauses, p)
+		}
+	}
 	for _, d := range s.Declared {
 		if d.Service.Scope == scope {
 			one.Declared = append(one.Declared, d)
@@ -74,7 +82,7 @@ func (f *Follower) read() Set {
 	ids := f.holding.Declarations
 	var set Set
 	if index := f.holding.Index; index != nil {
-		set.Account, set.Linger = index.Account, index.Linger
+		set.Account, set.Linger, set.Pauses = index.Account, index.Linger, index.Pauses
 	}
 	known := make(map[string]reading, len(ids))
 	for _, name := range slices.Sorted(maps.Keys(ids)) {

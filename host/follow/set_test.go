@@ -39,7 +39,7 @@ func TestASetIsOfAnAccountAndOfScopes(t *testing.T) {
 	const shared = `"name":"%","on_withdraw":"restore","scope":"user","shape":"service","timeout":"2m0s","unit":"web.service"`
 	user := of("a", 1, `{"ensure":"running",`+strings.ReplaceAll(shared, "%", "a")+`}`)
 	later := of("b", 1, `{"later":1,`+strings.ReplaceAll(shared, "%", "b")+`}`)
-	f := &Follower{holding: accept.Holding{Index: &wire.Index{Account: "opal", Linger: "off"}, Declarations: ids(user, later, on("web", "web"), of("c", 1, "{}"))}}
+	f := &Follower{holding: accept.Holding{Index: &wire.Index{Account: "opal", Linger: "off", Pauses: []wire.Pause{{Unit: "a.service", Scope: "user"}, {Unit: "web.service", Scope: "system"}}}, Declarations: ids(user, later, on("web", "web"), of("c", 1, "{}"))}}
 	set := f.read()
 	require.Equal(t, []string{"opal", "off"}, []string{set.Account, set.Linger})
 	names := func(s Set) (all []string) {
@@ -54,6 +54,8 @@ func TestASetIsOfAnAccountAndOfScopes(t *testing.T) {
 	require.Equal(t, []string{"web", "c"}, names(set.Of(unit.System)))
 	require.Equal(t, []string{"a", "b"}, names(set.Of(unit.User)))
 	require.Equal(t, "opal", set.Of(unit.User).Account)
+	require.Equal(t, f.holding.Index.Pauses, set.Pauses)
+	require.Equal(t, f.holding.Index.Pauses[:1], set.Of(unit.User).Pauses)
 }
 
 func TestWhatThisVersionCannotReadIsLeftAndNamed(t *testing.T) {

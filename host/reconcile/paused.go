@@ -64,7 +64,7 @@ func (l *Loop) pause(all []report.Pause) {
 // wakeUp has a unit looked at.
 func (l *Loop) wakeUp(name unit.Name) {
 	if m := l.units[name]; m != nil {
-		m.dirty, m.decided = true, nil
+		m.dirty = true
 	}
 }
 

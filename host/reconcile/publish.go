@@ -37,6 +37,9 @@ func (l *Loop) report(m *managed) {
 	} else {
 		r.Since = since(m, now)
 	}
+	if r.Outcome == report.Contested {
+		r.Undone = slices.Clone(m.track.Undone)
+	}
 	if r.Reason == report.BadUnit {
 		r.Text = m.loadText(r.Text)
 	}

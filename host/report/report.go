@@ -102,12 +102,15 @@ type Report struct {
 	Unit       unit.Name  `json:"unit"`
 	Origin     string     `json:"origin,omitempty"` // file:line of the declaration, when it came from a folder
 
-	Outcome Outcome   `json:"outcome"`
-	Reason  Reason    `json:"reason,omitempty"`
-	Text    string    `json:"text,omitempty"`   // one sentence for a person, with systemd's words where there are any
-	Hint    string    `json:"hint,omitempty"`   // what a person can do about it
-	Paused  *Pause    `json:"paused,omitempty"` // the pause that holds everything back; nil for none
-	Since   time.Time `json:"since"`            // when the outcome and its reason became so
+	Outcome Outcome `json:"outcome"`
+	Reason  Reason  `json:"reason,omitempty"`
+	Text    string  `json:"text,omitempty"`   // one sentence for a person, with systemd's words where there are any
+	Hint    string  `json:"hint,omitempty"`   // what a person can do about it
+	Paused  *Pause  `json:"paused,omitempty"` // the pause that holds everything back; nil for none
+	// Undone says, of Contested, when it was undone lately: the last 20 times, the oldest
+	// first.
+	Undone []time.Time `json:"undone,omitempty"`
+	Since  time.Time   `json:"since"` // when the outcome and its reason became so
 
 	State    State     `json:"state"`
 	Steps    []Step    `json:"steps,omitempty"` // of the last passes that did something, oldest first

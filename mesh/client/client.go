@@ -80,6 +80,12 @@ func (c *Client) Settings(ctx context.Context, r wire.SettingsRequest) (wire.Cha
 	return ask[wire.ChangeReply](ctx, c, question{subject.Write, wire.Settings, writeFor, r})
 }
 
+// Pause pauses one unit of a node, or ends its pause.
+func (c *Client) Pause(ctx context.Context, r wire.PauseRequest) (wire.ChangeReply, error) {
+	r.Wire = wire.Version
+	return ask[wire.ChangeReply](ctx, c, question{subject.Write, wire.PauseOne, writeFor, r})
+}
+
 // Get hands every page of what r asks for to take, in their order, and stops at
 // its first error, which it returns. Pages may be of different revisions, and
 // nothing that stood all the time is missing or comes twice.

@@ -249,6 +249,16 @@ type Node struct {
 type NodeReport struct {
 	Node string `json:"node"`
 	report.Report
+	// UndoneBy says, of a contested one, by whose calls it was undone as far as the
+	// audit knows; the rest of Undone came from outside the mesh.
+	UndoneBy []Undoing `json:"undone_by,omitempty"`
+}
+
+// Undoing is who undid something through a seat, and how often.
+type Undoing struct {
+	Who   string `json:"who"` // "operator alice"
+	Verb  string `json:"verb"`
+	Times int    `json:"times"`
 }
 
 // ProgressRequest asks how far declarations have come.
