@@ -80,6 +80,10 @@ demo-host: need-go need-root need-tools ## show one machine that keeps a folder 
 check: need-go need-root need-tools need-nats ## the long one: every test with STEAD_CHECK=full (root)
 	STEAD_CHECK=full $(GO) test -count=1 -timeout 60m ./...
 
+.PHONY: lab-roots
+lab-roots: need-root ## make the root file systems of lab nodes with systemd 247, 252 and 257, once (root; Debian packages from a mirror)
+	@.ci/lab-roots
+
 .PHONY: lab-sweep
 lab-sweep: need-go need-root ## remove lab nodes that nobody answers for any more (root)
 	@$(GO) run ./test/lab/node sweep
