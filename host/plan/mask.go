@@ -114,6 +114,15 @@ func (in Input) lifted() bool {
 	return touched && (isMask(in.Memory.Wrote[p]) || isMask(in.Memory.Before[p])) && !isMask(found)
 }
 
+// maskWords is the path of a mask, and says of an empty file, which systemd takes
+// for one, that it is that: few know.
+func (in Input) maskWords() string {
+	if in.Disk.At[in.Disk.Mask].Kind == File {
+		return in.Disk.Mask + ", which is an empty file"
+	}
+	return in.Disk.Mask
+}
+
 // unmaskHint is how a mask that stead leaves alone is lifted.
 func (in Input) unmaskHint() string {
 	switch {

@@ -250,7 +250,7 @@ func refuse(in Input, d *Decision) bool {
 		return true
 	}
 	if in.Disk.Mask != "" && !in.masked() && !in.lifted() && !in.truncated() {
-		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.Disk.Mask)
+		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.maskWords())
 		d.Hint = in.unmaskHint()
 		return true
 	}
@@ -321,7 +321,7 @@ func unloadable(in Input, d *Decision) bool {
 	switch st.Load {
 	case unit.NotFound:
 		d.fail(report.Missing, "no unit %s on this node, and no content is declared", s.Unit)
-		d.Hint = "declare its content, or install what brings it"
+		d.Hint = "declare its content, or install what brings it" + escapedHint(s.Unit)
 	case unit.BadSetting, unit.LoadFailed:
 		words := st.Trouble.LoadError
 		if words == "" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -72,4 +73,21 @@ func jobWords(r unit.JobResult) string {
 		return "its result was lost"
 	}
 	return string(r)
+}
+
+// escapedHint names the unit that was meant, maybe, by a name of a path in which
+// dashes stand for slashes (systemd.unit(5)); "" for others.
+func escapedHint(n unit.Name) string {
+	switch n.Type() {
+	case "mount", "automount", "swap":
+	default:
+		return ""
+	}
+	stem := strings.TrimSuffix(string(n), "."+n.Type())
+	i := strings.LastIndexByte(stem, '-')
+	if i <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(`; a dash in a path is \x2d in the name, so /%s is %s\x2d%s.%s`,
+		strings.ReplaceAll(stem[:i], "-", "/")+stem[i:], stem[:i], stem[i+1:], n.Type())
 }
