@@ -14,7 +14,7 @@ import (
 // edition numbers the seats and modules that come with this version of stead. It
 // rises with every change of what is built in, so that a controller of the version
 // before, which starts while a mesh is upgraded, does not undo it.
-const edition = 1
+const edition = 2
 
 // seedPause is the longest time between two attempts to seed. The first is
 // seedSoon, and it doubles: a store that has just come up may not take anything

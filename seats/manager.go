@@ -30,6 +30,15 @@ type DeclaredBy struct {
 	Generation uint64 `json:"generation"`
 	Ensure     string `json:"ensure,omitempty"` // "": activity is not managed
 	Enabled    *bool  `json:"enabled,omitempty"`
+	// Paused says until when the host leaves the unit as it is; nil when it does not.
+	Paused *Paused `json:"paused,omitempty"`
+}
+
+// Paused is a pause that has not ended.
+type Paused struct {
+	Until  time.Time `json:"until"`
+	By     string    `json:"by"` // who asked for it: "operator alice"
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Unreadable is a scope that could not be asked, and why.

@@ -373,3 +373,38 @@ func TestUnitsOfAPatternAreActedOnTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestActOnAPausedUnitSaysUntilWhen: nothing is undone before.
+func TestActOnAPausedUnitSaysUntilWhen(t *testing.T) {
+	until := time.Date(2126, 12, 1, 16, 30, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		verb   subject.Verb
+		pause  wire.Pause
+		want   string
+		paused *seats.Paused
+	}{
+		"paused": {seats.Stop, wire.Pause{Until: until, By: "operator alice", Reason: "a new disk"},
+			`declaration "web" ensures running, and is paused until 2126-12-01 16:30 UTC by operator alice (a new disk): then the host will start it again`,
+			&seats.Paused{Until: until, By: "operator alice", Reason: "a new disk"}},
+		"without a reason": {seats.Stop, wire.Pause{Until: until, By: "operator alice"},
+			`declaration "web" ensures running, and is paused until 2126-12-01 16:30 UTC by operator alice: then the host will start it again`,
+			&seats.Paused{Until: until, By: "operator alice"}},
+		"no contradiction": {seats.Restart, wire.Pause{Until: until, By: "operator alice"}, "", &seats.Paused{Until: until, By: "operator alice"}},
+		"over":             {seats.Stop, wire.Pause{Until: time.Now(), By: "operator alice"}, `declaration "web" ensures running: the host will start it again`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(service("web.service"))
+			f.declared = []wire.DeclaredUnit{{Unit: "web.service", Scope: "system", Name: "web", Ensure: "running", Paused: &c.pause}}
+			reply, err := f.rig(t).act(c.verb, seats.ActArguments{Unit: "web"})
+			require.NoError(t, err)
+			require.Equal(t, c.want, reply.Units[0].Note)
+			require.Equal(t, c.paused, reply.Units[0].DeclaredBy.Paused)
+			status, err := f.rig(t).status(seats.StatusArguments{Unit: "web"})
+			require.NoError(t, err)
+			require.Equal(t, c.paused, status.Units[0].DeclaredBy.Paused)
+			units, err := f.rig(t).units(seats.UnitsArguments{Declared: true})
+			require.NoError(t, err)
+			require.Equal(t, c.paused, units.Units[0].DeclaredBy.Paused)
+		})
+	}
+}

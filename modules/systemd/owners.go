@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"stead/host/unit"
+	"stead/mesh/wire"
 	"stead/runtime/escalate"
 	"stead/seats"
 )
@@ -34,7 +37,7 @@ func (m *Module) owners(scope unit.Scope) owners {
 		if err != nil || d.Scope != string(scope) {
 			continue
 		}
-		o.by[n] = &seats.DeclaredBy{Name: d.Name, Generation: d.Generation, Ensure: d.Ensure, Enabled: d.Enabled}
+		o.by[n] = &seats.DeclaredBy{Name: d.Name, Generation: d.Generation, Ensure: d.Ensure, Enabled: d.Enabled, Paused: paused(d)}
 		if !n.IsTemplate() {
 			o.names = append(o.names, n)
 		}
@@ -44,6 +47,15 @@ func (m *Module) owners(scope unit.Scope) owners {
 	}
 	slices.Sort(o.names)
 	return o
+}
+
+// paused is the pause of a declared unit, nil when there is none or it has ended by
+// this machine's clock, which is the host's too.
+func paused(d wire.DeclaredUnit) *seats.Paused {
+	if d.Paused == nil || d.Paused.Over(time.Now()) {
+		return nil
+	}
+	return &seats.Paused{Until: d.Paused.Until, By: d.Paused.By, Reason: d.Paused.Reason}
 }
 
 // of is the declaration that a unit with these names is of, nil for none. The
@@ -81,8 +93,23 @@ func (o owners) learn(ctx context.Context, r lister, listed []unit.Listed) ([]un
 	return named, nil
 }
 
-// undone says that the host will undo an act on a unit of d, "" when it will not.
+// undone says that the host will undo an act on a unit of d, and when, where that is
+// paused; "" when it will not.
 func undone(act escalate.Act, d *seats.DeclaredBy) string {
+	text := contradicted(act, d)
+	if text == "" || d.Paused == nil {
+		return text
+	}
+	why := ""
+	if d.Paused.Reason != "" {
+		why = " (" + d.Paused.Reason + ")"
+	}
+	what, does, _ := strings.Cut(text, ": ")
+	return fmt.Sprintf("%s, and is paused until %s by %s%s: then %s", what, d.Paused.Until.UTC().Format("2006-01-02 15:04 UTC"), d.Paused.By, why, does)
+}
+
+// contradicted says what the host does about an act that contradicts d.
+func contradicted(act escalate.Act, d *seats.DeclaredBy) string {
 	switch {
 	case d == nil:
 		return ""
