@@ -67,8 +67,8 @@ func (l *Loop) claims(all []Declared) (map[unit.Name]*Declared, []aside) {
 	have := make(map[unit.Name]*Declared, len(all))
 	for i := range all {
 		d := &all[i]
-		if o := have[d.Service.Unit]; o == nil || l.precedes(d, o) {
-			have[d.Service.Unit] = d
+		if o := have[d.Service.Object()]; o == nil || l.precedes(d, o) {
+			have[d.Service.Object()] = d
 		}
 	}
 	if len(have) == len(all) {
@@ -77,9 +77,9 @@ func (l *Loop) claims(all []Declared) (map[unit.Name]*Declared, []aside) {
 	var taken []aside
 	for i := range all {
 		d := &all[i]
-		if o := have[d.Service.Unit]; o != d {
-			why := fmt.Sprintf("conflict with %s: %s is declared by it already", o.Service.Name, d.Service.Unit)
-			taken = append(taken, aside{Left: Left{d.Service.Name, l.o.Scope, d.UID, d.Generation, why}, unit: d.Service.Unit, decl: d})
+		if o := have[d.Service.Object()]; o != d {
+			why := fmt.Sprintf("conflict with %s: %s is declared by it already", o.Service.Name, d.Service.Object())
+			taken = append(taken, aside{Left: Left{d.Service.Name, l.o.Scope, d.UID, d.Generation, why}, unit: d.Service.Object(), decl: d})
 		}
 	}
 	return have, taken
@@ -87,7 +87,7 @@ func (l *Loop) claims(all []Declared) (map[unit.Name]*Declared, []aside) {
 
 // precedes reports whether d rather than o has the unit that both declare.
 func (l *Loop) precedes(d, o *Declared) bool {
-	if m := l.units[d.Service.Unit]; m != nil && !m.mem.Withdrawn {
+	if m := l.units[d.Service.Object()]; m != nil && !m.mem.Withdrawn {
 		if has := m.mem.Name == d.Service.Name; has != (m.mem.Name == o.Service.Name) {
 			return has
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"stead/host/plan"
+	"stead/host/shape"
 )
 
 // citations are the units that cite a path as a trigger, several maybe.
@@ -17,7 +18,7 @@ type citations struct {
 // cites reports whether the triggers of a look are watched in another way than those
 // of the one before.
 func cites(k plan.Disk, before map[string]plan.Cited) bool {
-	return !maps.EqualFunc(k.Triggers, before, func(a, b plan.Cited) bool { return a.Real == b.Real && a.Folder == b.Folder })
+	return !maps.EqualFunc(k.Triggers, before, func(a, b plan.Cited) bool { return a.Path == b.Path && a.Real == b.Real && a.Folder == b.Folder })
 }
 
 // citations gathers what all units cite, and adds the folders to be watched.
@@ -25,6 +26,9 @@ func (l *Loop) citations(dirs map[string]bool) citations {
 	c := citations{make(map[string][]*managed), make(map[string][]*managed), make(map[string][]*managed)}
 	for _, m := range l.units {
 		for p, is := range m.citing {
+			if _, file := shape.Cited(p); file {
+				p = is.Path
+			}
 			for _, p := range []string{p, is.Real} {
 				if p == "" {
 					continue

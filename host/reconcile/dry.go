@@ -53,7 +53,10 @@ func (l *Loop) Plan(ctx context.Context, declared []Declared, withdrawn []string
 		d.about[n] = true
 	}
 	d.Loop.asked = d.about
-	d.wasOf = d.unitsOf()
+	d.wasOf, d.secret = d.unitsOf(), make(map[*managed]bool)
+	for _, m := range d.units {
+		d.secret[m] = m.mem.Sensitive
+	}
 	d.accept(d.set(declared))
 	if d.obstacle != nil {
 		d.bar(d.anyOf(func(m *managed) bool { return d.about[m.mem.Name] }))
@@ -89,6 +92,7 @@ func (l *Loop) shadow() *Loop {
 	s := New(Options{Scope: l.o.Scope, ConfigDir: l.o.ConfigDir, Watcher: deaf{}, Clock: l.o.Clock, Logger: slog.New(slog.DiscardHandler)})
 	s.memory, s.saved, s.begun, s.reloads, s.aside = l.memory, l.saved, l.begun, l.reloads, maps.Clone(l.aside)
 	s.rests, s.asked = maps.Clone(l.rests), make(map[string]bool)
+	s.places, s.others = l.places, l.others
 	s.obstacle, s.boot, s.pullers, s.pulledAt = l.obstacle, l.boot, l.pullers, l.pulledAt
 	s.memory.Made, s.saved.Made = slices.Clone(l.memory.Made), slices.Clone(l.saved.Made)
 	twin := make(map[*managed]*managed, len(l.units))
@@ -122,6 +126,7 @@ type dry struct {
 	about   map[string]bool       // the names that were asked about
 	wasOf   map[string][]*managed // name → the units that were its before
 	steps   map[*managed][]plan.Foreseen
+	secret  map[*managed]bool // of which what stands there is shown to nobody
 }
 
 // hear notes a step. One that does not succeed would not come about, and the
@@ -133,6 +138,9 @@ func (d *dry) hear(m *managed, s report.Step) {
 	f := plan.Foreseen{Action: plan.Action(s.Action), Object: s.Object, Reason: s.Reason}
 	if (plan.Step{Action: f.Action}).OnDisk() {
 		f.Diff = d.machine.diffs[s.Object]
+		if d.secret[m] || m.mem.Sensitive {
+			f.Diff = d.machine.concealed[s.Object]
+		}
 	}
 	d.steps[m] = append(d.steps[m], f)
 }
@@ -149,7 +157,7 @@ func (l *Loop) unitsOf() map[string][]*managed {
 
 // set is what would be in force.
 func (d *dry) set(declared []Declared) Set {
-	next := Set{Declared: slices.Clone(declared)}
+	next := Set{Declared: slices.Clone(declared), Files: d.others}
 	for _, name := range slices.Sorted(maps.Keys(d.units)) {
 		if m := d.units[name]; m.decl != nil && !d.about[m.mem.Name] {
 			next.Declared = append(next.Declared, *m.decl)
@@ -219,7 +227,7 @@ func (d *dry) previews(declared []Declared, withdrawn []string) []plan.Preview {
 	}
 	for i := range declared {
 		n := &declared[i]
-		m := d.units[n.Service.Unit]
+		m := d.units[n.Service.Object()]
 		if m != nil && m.decl != nil && m.mem.Name == n.Service.Name {
 			add(m, n.Service.Name, false)
 		} else {
@@ -271,7 +279,7 @@ func (d *dry) preview(m *managed, name string, besides bool) plan.Preview {
 
 // refused tells of a declaration whose unit another one has.
 func (d *dry) refused(n *Declared) plan.Preview {
-	p := plan.Preview{Name: n.Service.Name, UID: n.UID, Generation: n.Generation, Scope: d.o.Scope, Unit: n.Service.Unit}
+	p := plan.Preview{Name: n.Service.Name, UID: n.UID, Generation: n.Generation, Scope: d.o.Scope, Unit: n.Service.Object()}
 	if a, is := d.aside[n.Service.Name]; is && a.report != nil {
 		p.Outcome, p.Reason, p.Text, p.Hint = a.report.Outcome, a.report.Reason, a.report.Text, a.report.Hint
 	}

@@ -25,10 +25,11 @@ type imagined struct {
 	asked  map[unit.Name]plan.Query // the last question about each unit, and the answer
 	disk   map[unit.Name]plan.Disk
 
-	at     map[string]plan.Change // what was put at a path last
-	loaded []plan.Change          // those that the last reload has read; nil before the first one
-	blobs  map[string][]byte
-	diffs  map[string][]string // path → what was changed there last
+	at        map[string]plan.Change // what was put at a path last
+	loaded    []plan.Change          // those that the last reload has read; nil before the first one
+	blobs     map[string][]byte
+	diffs     map[string][]string // path → what was changed there last
+	concealed map[string][]string // the same, without bytes
 
 	jobs    uint32
 	changes unit.Changes
@@ -38,7 +39,7 @@ type imagined struct {
 func imagine(real Options) *imagined {
 	return &imagined{foresight: real.Disk, real: real, began: real.Clock(), took: time.Millisecond, status: make(map[unit.Name]unit.Status),
 		asked: make(map[unit.Name]plan.Query), disk: make(map[unit.Name]plan.Disk),
-		at: make(map[string]plan.Change), blobs: make(map[string][]byte), diffs: make(map[string][]string)}
+		at: make(map[string]plan.Change), blobs: make(map[string][]byte), diffs: make(map[string][]string), concealed: make(map[string][]string)}
 }
 
 func (g *imagined) clock() plan.Clock {
@@ -209,6 +210,7 @@ func (g *imagined) Apply(_ context.Context, cs []plan.Change) plan.Applied {
 			res.Kept[c.Path] = g.KeptAs(c.Path, was)
 		}
 		g.diffs[c.Path] = plan.Diff(c.Path, plan.Version{Entry: was, Content: data}, plan.Version{Entry: c.Entry, Content: c.Content})
+		g.concealed[c.Path] = plan.Diff(c.Path, plan.Version{Entry: was}, plan.Version{Entry: c.Entry})
 		g.at[c.Path] = c
 	}
 	return res

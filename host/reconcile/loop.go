@@ -1,5 +1,5 @@
-// Package reconcile is the single-writer loop that keeps the declared units of
-// one scope as declared.
+// Package reconcile is the single-writer loop that keeps the declared units and files
+// of one scope as declared.
 //
 // A turn takes all units that something happened to, looks at them in bulk, lets
 // host/plan decide, puts on disk what belongs there, reloads the manager once,
@@ -94,6 +94,8 @@ type Declared struct {
 // Set is all that is declared for the scope of a loop.
 type Set struct {
 	Declared []Declared
+	// Files are the paths of declared files of other scopes, by name; see Files.
+	Files map[string]string
 	// Leave are declarations that are in force and cannot be read: their units are
 	// neither kept nor given back.
 	Leave []Left
@@ -145,6 +147,8 @@ type Loop struct {
 	o      Options
 	units  map[unit.Name]*managed
 	owners map[string]*managed // path → the unit it belongs to
+	places map[string]string   // of declared files, by name, as they are declared
+	others map[string]string   // those of other scopes
 	ids    map[unit.Name][]*managed
 	memory plan.Manager
 	saved  plan.Manager // as the ledger has it

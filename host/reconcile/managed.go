@@ -12,9 +12,9 @@ import (
 	"stead/host/unit"
 )
 
-// managed is one unit that is declared, or is being given back.
+// managed is one unit or file that is declared, or is being given back.
 type managed struct {
-	name  unit.Name
+	name  unit.Name // of a file its path, as it is declared
 	decl  *Declared // nil: being given back
 	mem   plan.Memory
 	track plan.Track
@@ -62,12 +62,13 @@ func (m *managed) input(c plan.Clock) plan.Input {
 // accept takes a whole set over.
 func (l *Loop) accept(set Set) {
 	l.begun = true
+	l.cite(set)
 	declared, taken := l.claims(set.Declared)
 	told := l.setAside(set.Leave, taken) || len(declared) == 0
 	for _, d := range declared {
-		m := l.units[d.Service.Unit]
+		m := l.units[d.Service.Object()]
 		if m == nil {
-			m = &managed{name: d.Service.Unit}
+			m = &managed{name: d.Service.Object()}
 			l.units[m.name] = m
 		}
 		news := m.decl == nil || m.decl.UID != d.UID || m.decl.Generation != d.Generation
@@ -79,9 +80,9 @@ func (l *Loop) accept(set Set) {
 		}
 		m.mem.Scope, m.mem.Unit = l.o.Scope, m.name
 		if m.mem.Name != d.Service.Name || m.mem.UID != d.UID || m.mem.Generation != d.Generation ||
-			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.OnChange != d.Service.OnChange || m.mem.Withdrawn {
+			m.mem.OnWithdraw != d.Service.OnWithdraw || m.mem.OnChange != d.Service.OnChange || m.mem.Sensitive != d.Service.Sensitive || m.mem.Withdrawn {
 			m.mem.Name, m.mem.UID, m.mem.Generation, m.mem.OnChange = d.Service.Name, d.UID, d.Generation, d.Service.OnChange
-			m.mem.OnWithdraw, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, false, true
+			m.mem.OnWithdraw, m.mem.Sensitive, m.mem.Withdrawn, m.unsaved = d.Service.OnWithdraw, d.Service.Sensitive, false, true
 		}
 		if news {
 			m.dirty, m.barred, m.words, told = true, false, "", true
@@ -276,6 +277,9 @@ func (l *Loop) watch() {
 	}
 	l.folders = make(map[string][]*managed)
 	for n, m := range l.units {
+		if m.ofFile() {
+			continue
+		}
 		for _, d := range dropInFolders(n) {
 			dirs[filepath.Join(l.o.ConfigDir, d)] = true
 			l.folders[d] = append(l.folders[d], m)

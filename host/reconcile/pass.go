@@ -23,12 +23,13 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 	batch = l.news(batch)
 	l.crowd = len(batch) > crowd
 	l.decide(batch)
-	wrote, err := l.write(ctx, batch)
+	wrote, done, err := l.write(ctx, batch)
 	if err != nil {
 		l.stall(batch, report.DiskError, err)
 		return
 	}
-	if again := l.reload(ctx, batch); len(again) > 0 {
+	again := l.reload(ctx, batch)
+	if len(again) > 0 {
 		l.o.Point("reloaded")
 		if !l.look(ctx, again, true) {
 			return
@@ -38,6 +39,13 @@ func (l *Loop) pass(ctx context.Context, batch []*managed) {
 		for _, m := range again {
 			m.dirty = m.dirty || slices.ContainsFunc(m.plan.Steps, plan.Step.OnDisk) // changed since it was written
 		}
+	}
+	if more := l.touched(done, again); len(more) > 0 {
+		if !l.look(ctx, more, false) {
+			return
+		}
+		l.decide(more)
+		batch = join(batch, more)
 	}
 	jobs, err := l.act(ctx, batch)
 	if err != nil {
@@ -76,14 +84,10 @@ func join(batch, more []*managed) []*managed {
 // look observes a batch in bulk, the manager first, then the disk. After a
 // reload of ours the manager is known to have read what is on disk.
 func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
-	names := make([]unit.Name, len(batch))
-	for i, m := range batch {
-		names[i] = m.name
-	}
-	statuses, err := l.o.Manager.Observe(ctx, names)
+	statuses, err := l.observe(ctx, unitsIn(batch))
 	if err == nil {
 		l.drainJobs(batch)
-		err = l.lookDisk(ctx, batch, statuses)
+		err = l.lookDisk(ctx, batch, statusesOf(batch, statuses))
 	}
 	if ctx.Err() != nil {
 		return false
@@ -120,6 +124,14 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 		m.track = m.track.Remembered()
 	}
 	return true
+}
+
+// observe asks the manager about units; without any it is not asked.
+func (l *Loop) observe(ctx context.Context, names []unit.Name) ([]unit.Status, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return l.o.Manager.Observe(ctx, names)
 }
 
 // unsure asks when units last reloaded of which nobody knows whether they did what
@@ -177,7 +189,7 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	for i, m := range batch {
 		queries[i] = plan.Query{Unit: m.name, Status: statuses[i], Memory: m.mem}
 		if m.decl != nil {
-			queries[i].Service = m.decl.Service
+			queries[i].Service, queries[i].Files = m.decl.Service, l.files(m.decl.Service)
 		}
 	}
 	disks, err := l.o.Disk.Look(ctx, queries)
@@ -187,6 +199,7 @@ func (l *Loop) lookDisk(ctx context.Context, batch []*managed, statuses []unit.S
 	l.share(batch, disks)
 	for i, m := range batch {
 		oldID := m.status.ID
+		m.identify(&statuses[i], disks[i])
 		m.same = m.seen(statuses[i], disks[i])
 		l.index(m, oldID)
 	}

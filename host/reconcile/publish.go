@@ -44,7 +44,9 @@ func (l *Loop) report(m *managed) {
 		r.Text = m.loadText(r.Text)
 	}
 	if r.Outcome == report.Failed {
-		l.side.wantLines(m, r)
+		if !m.ofFile() {
+			l.side.wantLines(m, r)
+		}
 		r.Lines = m.lines
 	} else if r.Outcome == report.Converged {
 		m.lines, m.linesFor, m.words = nil, "", ""
@@ -82,7 +84,7 @@ func state(m *managed) report.State {
 	st := m.status
 	s := report.State{Load: st.Load, Active: st.Active, Sub: st.Sub, MainPID: st.MainPID, Restarts: st.Restarts,
 		Result: st.Trouble.Result, Enabled: enabled(m)}
-	if st.ID != st.Asked {
+	if st.ID != st.Asked && st.ID != "" {
 		s.ID = st.ID
 	}
 	return s
@@ -91,6 +93,8 @@ func state(m *managed) report.State {
 func enabled(m *managed) string {
 	k := m.disk
 	switch {
+	case m.ofFile():
+		return ""
 	case m.status.Load == unit.NotFound:
 		return ""
 	case k.Mask != "":
@@ -148,7 +152,7 @@ func pending(l *Loop, m *managed, now time.Time) *report.Report {
 
 // definition is the file to verify when a file of the unit's was written.
 func (m *managed) definition() (string, bool) {
-	if m.decl == nil || m.decl.Service.IsMasked() {
+	if m.decl == nil || m.ofFile() || m.decl.Service.IsMasked() {
 		return "", false
 	}
 	for _, w := range m.disk.Wants {

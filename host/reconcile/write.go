@@ -21,9 +21,9 @@ type work struct {
 }
 
 // write puts on disk what the decisions ask for, and returns how many changes
-// were made. Before the first of them it is durable what stood there, what will
+// were made, and of which units and files. Before the first of them it is durable what stood there, what will
 // stand there, and that a reload is owed.
-func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
+func (l *Loop) write(ctx context.Context, batch []*managed) (int, map[*managed]bool, error) {
 	var todo []work
 	for _, m := range batch {
 		for _, s := range m.plan.Steps {
@@ -33,7 +33,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 		}
 	}
 	if len(todo) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	slices.SortStableFunc(todo, func(a, b work) int { return cmp.Compare(rank(a.step), rank(b.step)) })
 	todo = once(todo)
@@ -43,7 +43,9 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 		l.adopt(m, rec.Blobs)
 	}
 	changes, able := l.prepare(todo, rec.Blobs)
-	l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
+	if slices.ContainsFunc(todo, work.ofUnit) {
+		l.memory.OwesReload, l.memory.Boot = true, l.o.Clock().Boot
+	}
 	l.making(changes)
 	mem := l.memory
 	rec.Manager = &mem
@@ -53,7 +55,7 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 		for m, mem := range before {
 			m.mem = mem
 		}
-		return 0, err
+		return 0, nil, err
 	}
 	l.o.Point("recorded")
 	applied := l.o.Disk.Apply(ctx, changes)
@@ -66,9 +68,15 @@ func (l *Loop) write(ctx context.Context, batch []*managed) (int, error) {
 			l.blocked(w.m, done[w.m])
 		}
 	}
-	l.memory.OwesReload = debt.OwesReload || len(done) > 0
-	return len(changes), nil
+	l.memory.OwesReload = debt.OwesReload
+	for m := range done {
+		l.memory.OwesReload = l.memory.OwesReload || !m.ofFile()
+	}
+	return len(changes), done, nil
 }
+
+// ofUnit reports whether w changes a file that the manager reads.
+func (w work) ofUnit() bool { return !w.m.ofFile() }
 
 // once leaves each path to the first that would change it. The others look again
 // when that is done: mostly nothing is left for them to do.
@@ -206,7 +214,10 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 			w.m.trials = append(w.m.trials, err)
 			continue
 		}
-		done[w.m], w.m.owes = true, reasonOf(w.m)
+		done[w.m] = true
+		if w.ofUnit() && !w.m.left() {
+			w.m.owes = reasonOf(w.m)
+		}
 		if _, under := w.m.mem.Before[w.step.Path]; under {
 			w.m.mem.Before, w.m.unsaved = maps.Clone(w.m.mem.Before), true
 			delete(w.m.mem.Before, w.step.Path)
@@ -215,12 +226,16 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 	}
 	l.tidy(todo)
 	for _, m := range l.units {
-		if m.name.IsInstance() && done[l.units[m.name.Template()]] {
+		if !m.ofFile() && m.name.IsInstance() && done[l.units[m.name.Template()]] && !m.left() {
 			m.owes = "its template changed"
 		}
 	}
 	return done
 }
+
+// left reports whether the manager's reload for m is left to somebody else, whom it
+// is not told of: then the manager's word for what it has read is taken.
+func (m *managed) left() bool { return m.decl != nil && m.decl.Service.DaemonReload != "" }
 
 // keeps adds to the last few notes on what was kept.
 func (m *managed) keeps(note string) {
