@@ -83,6 +83,7 @@ func token(c chan struct{}) {
 func (s *scopes) Declare(ctx context.Context, set reconcile.Set) error {
 	s.mu.Lock()
 	s.set = of(set, unit.User)
+	s.set.Files = reconcile.Files(of(set, unit.System).Declared) // which a user's units may cite
 	s.mu.Unlock()
 	token(s.news)
 	return s.system.Declare(ctx, of(set, unit.System))

@@ -16,7 +16,10 @@ import (
 // Version 2 knows from where a declaration came: from a folder, or from an epoch of
 // a mesh. A host of version 1 would take those of a mesh for its folder's, and
 // give them back because they are not in it.
-const Schema = 2
+//
+// Version 3 has declared files among the units, by their paths. A host of version 2
+// would ask its manager for units of such names, which fails every pass.
+const Schema = 3
 
 // buckets of the file.
 var (
@@ -37,8 +40,7 @@ func allBuckets() [][]byte {
 }
 
 // upgrade brings a file of the version before to Schema in one transaction, and
-// refuses any other. What version 1 holds came from a folder, and reads so as it
-// is; only the bucket of the mesh is new.
+// refuses any other. What version 2 holds reads as it is: no file is in it.
 func (l *Ledger) upgrade() error {
 	found, err := l.version()
 	if err != nil || found == Schema {

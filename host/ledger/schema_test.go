@@ -29,9 +29,9 @@ func stamp(t *testing.T, version string) string {
 	return path
 }
 
-// The file was written by a stead of schema 1.
+// The file was written by a stead of schema 2, from what a mesh declared.
 func TestLedgerOfTheVersionBeforeIsBroughtForward(t *testing.T) {
-	f, err := os.Open("testdata/schema-1.db.gz")
+	f, err := os.Open("testdata/schema-2.db.gz")
 	require.NoError(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
@@ -44,13 +44,13 @@ func TestLedgerOfTheVersionBeforeIsBroughtForward(t *testing.T) {
 		l := openAt(t, path)
 		found, err := l.version()
 		require.NoError(t, err)
-		require.Equal(t, 2, found)
+		require.Equal(t, 3, found)
 		s, err := l.Load()
 		require.NoError(t, err)
 		require.Equal(t, []string{"db", "web"}, slices.Sorted(maps.Keys(s.Declarations)))
-		require.True(t, s.Declarations["web"].Of(""), "it came from a folder")
+		require.True(t, s.Declarations["web"].Of("e1"), "it came from a mesh")
 		require.Equal(t, uint64(3), s.Declarations["web"].Generation)
-		require.Nil(t, s.Held)
+		require.NotNil(t, s.Held)
 		require.Equal(t, "web", s.Units[Key{unit.System, "web.service"}].Name)
 		require.Equal(t, "boot", s.Managers[unit.System].Boot)
 		blob, err := l.Blob(sum([]byte("theirs")))
@@ -67,18 +67,18 @@ func TestLedgerOfTheVersionBeforeIsBroughtForward(t *testing.T) {
 }
 
 func TestLedgerThatIsTooOldIsRefusedByName(t *testing.T) {
-	path := stamp(t, "0")
+	path := stamp(t, "1")
 	_, err := Open(Options{Path: path})
 	require.Equal(t, fault.Unsupported, fault.ClassOf(err))
-	require.EqualError(t, err, "open ledger: "+path+": its schema is 0 and this stead reads 1 to 2: it is too old")
-	require.Contains(t, fault.HintOf(err), "start a stead of ledger schema 1 on it once")
+	require.EqualError(t, err, "open ledger: "+path+": its schema is 1 and this stead reads 2 to 3: it is too old")
+	require.Contains(t, fault.HintOf(err), "start a stead of ledger schema 2 on it once")
 }
 
 func TestLedgerOfANewerSteadIsRefusedByName(t *testing.T) {
 	path := stamp(t, "7")
 	_, err := Open(Options{Path: path})
 	require.Equal(t, fault.Unsupported, fault.ClassOf(err))
-	require.EqualError(t, err, "open ledger: "+path+": its schema is 7 and this stead reads 1 to 2: a newer stead wrote it")
+	require.EqualError(t, err, "open ledger: "+path+": its schema is 7 and this stead reads 2 to 3: a newer stead wrote it")
 	var e *fault.Error
 	require.ErrorAs(t, err, &e)
 	require.Contains(t, e.Hint, "install a stead that reads ledger schema 7")
