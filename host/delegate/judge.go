@@ -11,6 +11,7 @@ import (
 	"stead/host/disk"
 	"stead/host/fault"
 	"stead/host/plan"
+	"stead/host/report"
 )
 
 // maxText bounds a text of the child's that ends in a report, in bytes.
@@ -41,6 +42,9 @@ func (d *Delegate) judge(q plan.Query, l looked) (plan.Disk, error) {
 	if k.At == nil {
 		k.At = make(map[string]plan.Entry)
 	}
+	if plan.OfFile(q.Unit) {
+		return d.judgeFile(q, k)
+	}
 	files := d.files(q)
 	dir := d.ConfigDir() + "/"
 	for i, w := range k.Wants {
@@ -54,11 +58,42 @@ func (d *Delegate) judge(q plan.Query, l looked) (plan.Disk, error) {
 			return k, d.broken("%q is declared by nobody", w.Path)
 		}
 	}
+	return d.legible(k), nil
+}
+
+// judgeFile takes over what a child says of a declared file: where it is to stand,
+// to which links of the account's may lead, and why it is not. What is to stand there
+// is the declaration's.
+func (d *Delegate) judgeFile(q plan.Query, k plan.Disk) (plan.Disk, error) {
+	told := plan.Disk{At: k.At, Errs: k.Errs}
+	if q.Service == nil || q.Service.File == nil {
+		return d.legible(told), nil
+	}
+	if no := k.Denied; no.Reason != "" {
+		if no.Reason != report.BadTarget && no.Reason != report.Protected {
+			return k, d.broken("%q is no reason not to write a file", no.Reason)
+		}
+		told.Denied = plan.Denial{Reason: no.Reason, Text: clean(no.Text, maxText), Hint: clean(no.Hint, maxText)}
+	}
+	if told.Real = k.Real; k.Real != "" && (!filepath.IsAbs(k.Real) || filepath.Clean(k.Real) != k.Real) {
+		return k, d.broken("%q is no path", k.Real)
+	}
+	for _, w := range k.Wants {
+		if w.Path != k.Real || len(k.Wants) > 1 {
+			return k, d.broken("%q is declared by nobody", w.Path)
+		}
+		told.Wants = []plan.Want{disk.DeclaredFile(q.Service, w.Path, d.o.Login.UID, d.o.Login.GID)}
+	}
+	return d.legible(told), nil
+}
+
+// legible notes in a look what of it cannot be shown to people.
+func (d *Delegate) legible(k plan.Disk) plan.Disk {
 	if bad := odd(k); bad != "" {
 		k.Errs = append(k.Errs, fault.New(fault.Refused, "read", fmt.Sprintf("%.200q", bad), errors.New("the name holds bytes that are no text")).
 			WithHint("rename it, or remove it"))
 	}
-	return k, nil
+	return k
 }
 
 // files are what the declaration of q asks for, by path.
@@ -76,10 +111,10 @@ func (d *Delegate) files(q plan.Query) map[string]plan.Want {
 
 // odd returns a text of k that cannot be shown to people; "" for none.
 func odd(k plan.Disk) string {
-	texts := []string{k.Fragment, k.Mask, k.Place}
+	texts := []string{k.Fragment, k.Mask, k.Place, k.Real}
 	texts = append(append(append(append(texts, k.DropIns...), k.OwnLinks...), k.Vendor...), k.Masks...)
 	for p, c := range k.Triggers {
-		texts = append(texts, p, c.Digest, c.Real, c.Trouble)
+		texts = append(texts, p, c.Digest, c.Path, c.Real, c.Trouble)
 	}
 	for p, e := range k.At {
 		texts = append(texts, p, e.Target)

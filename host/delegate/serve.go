@@ -181,7 +181,7 @@ func (c *child) open(ctx context.Context, cfg *Config) error {
 	}
 	specifiers = ofAccount(specifiers, *cfg)
 	d, err := disk.New(disk.Options{ConfigDir: cfg.ConfigDir(), RuntimeDir: cfg.runtimeDir(), UnitPath: cfg.UnitPath, Kept: cfg.Kept(),
-		UID: cfg.UID, GID: cfg.GID, Specifiers: specifiers, Version: cfg.Version, Logger: c.log})
+		UID: cfg.UID, GID: cfg.GID, Home: cfg.Home, Specifiers: specifiers, Version: cfg.Version, Logger: c.log})
 	if err != nil {
 		return err
 	}
