@@ -116,6 +116,11 @@ func TestDecide(t *testing.T) {
 		{"enabled: false removes the unit's own links", scene(func(in *Input) {
 			in.Service.Enabled, in.Disk.Wants = &no, in.Disk.Wants[:1]
 		}), report.Waiting, report.OwedReload, []string{"unlink " + wants, "reload "}},
+		{"enabled: false removes the unit's own links, whoever made them", scene(func(in *Input) {
+			in.Service.Enabled, in.Disk.Wants = &no, in.Disk.Wants[:1]
+			delete(in.Memory.Found, wants)
+			delete(in.Memory.Wrote, wants)
+		}), report.Waiting, report.OwedReload, []string{"unlink " + wants, "reload "}},
 		{"a link of somebody else's that enabled: false took away is not put back", scene(func(in *Input) {
 			in.Service.Enabled, in.Disk.Wants, in.Disk.OwnLinks = &no, in.Disk.Wants[:1], nil
 			in.Memory.Found[wants], in.Memory.Wrote[wants] = wantLink, Entry{Kind: Absent}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/plan"
 	"stead/host/report"
+	"stead/host/shape"
 	"stead/host/unit"
 )
 
@@ -48,5 +50,49 @@ func TestReloadsAreKeptApart(t *testing.T) {
 		first := until(1)
 		r.declare(web, db)
 		require.GreaterOrEqual(t, until(2).Sub(first), reloadShare*took)
+	})
+}
+
+// Of a link that a killed host made or took away nothing tells but the debt: the
+// files of the unit are those that the manager has read.
+func TestAReloadForALinkIsOwedWhoeverIsKilled(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity", func(s *shape.Service) { s.Enabled = nil })
+		r.declare(web)
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		r.stop()
+		enabled := service("web", "/bin/sleep infinity")
+		r.killAt("written")
+		r.declare(enabled)
+		r.after(3 * time.Second)
+		r.stop()
+		require.True(t, r.has(link))
+		reloads := r.fake.Calls()["Reload"]
+		r.start()
+		r.declare(enabled)
+		r.after(5*time.Second).outcome("web.service", report.Converged, "")
+		require.Equal(t, reloads+1, r.fake.Calls()["Reload"])
+	})
+}
+
+// Whatever unit it is of, an old link goes before new content comes: a manager that
+// reads in between finds no link of the old to the new.
+func TestOldLinksGoBeforeNewContentComes(t *testing.T) {
+	inRig(t, func(r *rig) {
+		var did []string
+		r.stop()
+		r.heard = func(m *managed, s report.Step) {
+			if s.Action == string(plan.Write) || s.Action == string(plan.Unlink) {
+				did = append(did, s.Action+" "+string(m.name))
+			}
+		}
+		r.start()
+		a, z := service("a", "/bin/sleep infinity"), service("z", "/bin/sleep infinity")
+		r.declare(a, z)
+		r.after(3*time.Second).outcome("z.service", report.Converged, "")
+		did = nil
+		r.declare(service("a", "/bin/sleep 100000"), service("z", "/bin/sleep infinity", func(s *shape.Service) { *s.Enabled = false }))
+		r.after(3*time.Second).outcome("z.service", report.Converged, "")
+		require.Equal(t, []string{"unlink z.service", "write a.service"}, did)
 	})
 }
