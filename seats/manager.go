@@ -216,11 +216,13 @@ type JournalArguments struct {
 // arrays of numbers, and a field that stands twice is an array. An entry that is
 // too large for a page has null in place of its largest fields, which is what
 // journalctl writes for a field that is too long without --all, and Omitted
-// names them.
+// names them. Lost says that the entry of the cursor that was asked behind is no
+// longer there: what came between it and the first entry may be gone with it.
 type JournalReply struct {
 	Entries []json.RawMessage `json:"entries"`
 	Cursor  string            `json:"cursor,omitempty"` // of the last entry
 	More    bool              `json:"more,omitempty"`   // there are more now: ask again with Cursor
+	Lost    bool              `json:"lost,omitempty"`   // entries may be missing before the first
 	Omitted []OmittedField    `json:"omitted,omitempty"`
 }
 
@@ -249,8 +251,9 @@ func (r JournalReply) JSON() []byte {
 	rest, _ := json.Marshal(struct {
 		Cursor  string         `json:"cursor,omitempty"`
 		More    bool           `json:"more,omitempty"`
+		Lost    bool           `json:"lost,omitempty"`
 		Omitted []OmittedField `json:"omitted,omitempty"`
-	}{r.Cursor, r.More, r.Omitted})
+	}{r.Cursor, r.More, r.Lost, r.Omitted})
 	if out = append(out, ']'); len(rest) > len("{}") {
 		out = append(append(out, ','), rest[1:]...)
 	} else {

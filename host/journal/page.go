@@ -54,7 +54,7 @@ func sizeOf(e entry) int { return len(e.raw) + 1 + perOmitted*len(e.omitted) }
 // fit the arguments, or those behind Cursor; all since Since when there are no
 // Lines. More says that the page is full, or that there are more behind Cursor:
 // ask again with the reply's cursor, and as many lines fewer as came. A cursor
-// goes before Since, which it lies behind. At most MaxPage bytes, MaxEntries
+// goes before Since, which it lies behind; Lost says that its entry is gone. At most MaxPage bytes, MaxEntries
 // entries; Follow is not heeded.
 //
 // Errors: invalid with every argument that breaks a rule; not_found when there
@@ -73,8 +73,8 @@ func (r Reader) Read(ctx context.Context, a seats.JournalArguments) (seats.Journ
 	if err != nil || args == nil {
 		return p.reply, err
 	}
-	left := q.lines
-	err = each(ctx, args, q.behind(func(e entry) (bool, error) {
+	left, met := q.lines, q.cursor == ""
+	take := q.behind(func(e entry) (bool, error) {
 		if left == 0 || !p.fits(e) {
 			// What is behind the newest lines came while they were read.
 			p.reply.More = left != 0 || q.cursor != ""
@@ -83,8 +83,26 @@ func (r Reader) Read(ctx context.Context, a seats.JournalArguments) (seats.Journ
 		p.add(e)
 		left--
 		return true, nil
-	}))
+	})
+	err = each(ctx, args, func(e entry) (bool, error) {
+		met = met || sameEntry(e.cursor, q.cursor)
+		return take(e)
+	})
+	if err == nil && !met {
+		p.reply.Lost, err = gone(ctx, q.cursor)
+	}
 	return p.reply, err
+}
+
+// gone reports whether the entry of a cursor is no longer in the journal: that one
+// asked behind it does not show, when the entry is not one that was asked for.
+func gone(ctx context.Context, cursor string) (bool, error) {
+	is := true
+	err := each(ctx, []string{"--output-fields=_BOOT_ID", "--lines=1", "--cursor=" + cursor}, func(e entry) (bool, error) {
+		is = !sameEntry(e.cursor, cursor)
+		return false, nil
+	})
+	return is, err
 }
 
 // forward is how journalctl writes the answer from its beginning on; nil when
@@ -129,12 +147,26 @@ func (q query) behind(take func(entry) (bool, error)) func(entry) (bool, error) 
 //
 // A stream that follows and has nothing to say yet begins with a chunk without
 // entries, whose cursor is where the journal ended: who asks again with it
-// misses nothing. The error is that of send, as it is, or one of Read;
+// misses nothing. A stream behind a cursor whose entry is gone begins with a chunk
+// that says so. The error is that of send, as it is, or one of Read;
 // canceled when ctx ended.
 func (r Reader) Stream(ctx context.Context, a seats.JournalArguments, send func(seats.JournalReply) error) error {
 	q, err := r.prepare(ctx, a)
 	if err != nil {
 		return err
+	}
+	if q.cursor != "" {
+		lost, err := gone(ctx, q.cursor)
+		if err != nil {
+			return err
+		}
+		if lost {
+			first := newPage(0, q.cursor).reply
+			first.Lost = true
+			if err := send(first); err != nil {
+				return err
+			}
+		}
 	}
 	args, err := q.begin(ctx, send)
 	if err != nil || args == nil {

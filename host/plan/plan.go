@@ -348,7 +348,7 @@ func (d *Decision) links(in Input) {
 	}
 	if !*in.Service.Enabled {
 		for _, v := range in.Disk.Vendor {
-			d.warn("%s is pulled in by %s, which enabled: false does not turn off", in.Service.Unit, v)
+			d.warn("%s is pulled in by %s, which enabled: false does not turn off; masked: true would", in.Service.Unit, v)
 		}
 		return
 	}

@@ -133,6 +133,9 @@ func (d *Decision) noted(in Input) {
 	if onChange(in) == shape.ReloadOnChange && !canReload(in) && d.Reason != report.CannotReload {
 		d.warn("%s: %s", noReload(in), reloadHint)
 	}
+	if how := onChange(in); in.Service.Unit.Type() == "timer" && (how == shape.RestartOnChange || how == shape.ReloadOrRestart) {
+		d.warn("on_change: %s of a timer may start what it is for at once (OnActiveSec=, Persistent=); without it the timer takes a new schedule in as it is", how)
+	}
 	for _, p := range slices.Sorted(maps.Keys(in.Disk.Triggers)) {
 		if t := in.Disk.Triggers[p].Trouble; t != "" {
 			d.warn("trigger %s: %s", p, t)

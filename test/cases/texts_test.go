@@ -95,16 +95,16 @@ func TestF122ATextThatCouldHurtTheManagerIsBounded(t *testing.T) {
 	d.apply(d.service("", "ensure: running\n", sleeper))
 	d.converged()
 	pid := d.prop("f122.service", "MainPID")
-	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription="+strings.Repeat("x", 100<<10)+"\n")), "64 KiB")
+	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription="+strings.Repeat("x", 100<<10)+"\n")), "at most 65536 are taken")
 	var dropins strings.Builder
 	for i := range 300 {
 		dropins.WriteString("  a" + strings.Repeat("x", i) + ".conf: '" + strings.Repeat("#", 1000) + "'\n")
 	}
-	require.Contains(t, d.refused(d.service("", "dropins:\n"+dropins.String(), "")), "256 KiB")
+	require.Contains(t, d.refused(d.service("", "dropins:\n"+dropins.String(), "")), "262144")
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription=\xff\xfe\n")), "UTF-8")
 
 	d.apply(d.service("", "ensure: running\n", "[Service]\nType=dbus\nExecStart=/bin/sleep 1000\n"))
-	d.says("f122", report.Failed, report.BadUnit)
+	d.until("it is bad", func() bool { r := d.report("f122"); return r != nil && r.Reason == report.BadUnit })
 	require.Equal(t, pid, d.prop("f122.service", "MainPID"), "the run goes on")
 	d.apply(d.service("", "ensure: running\n", sleeper))
 	d.converged()

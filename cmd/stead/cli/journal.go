@@ -42,7 +42,9 @@ func newJournal(r *reach) *cobra.Command {
 		Long: "journal shows log entries of nodes, the oldest first: the newest 100, or all\n" +
 			"since a time. Those of several nodes are put in order of time, with the name of\n" +
 			"the node in each. With -f it goes on with what comes, until it is interrupted;\n" +
-			"what a loss of the connection holds up comes later, and once.",
+			"what a loss of the connection holds up comes later, and once.\n\n" +
+			"What a process sends to syslog or the journal itself, and ends at once, may be\n" +
+			"there without its unit: systemd did not find it in time. Without -u it is shown.",
 		Example: "  stead journal -u web -n web1\n  stead journal -u web -f -l role=web\n  stead journal -p err -S yesterday --all\n  stead journal -u web --boot=-1 -g refused -o json -n web1",
 		Args: func(_ *cobra.Command, given []string) error {
 			if err := none(nil, given); err != nil {
@@ -165,10 +167,18 @@ func (t *tour) page(v client.Verb, s *source, text json.RawMessage) error {
 	if reply.More && reply.Cursor == s.reply.Cursor {
 		return t.onNode(v, s.node, fault.New(fault.Internal, "", "", fmt.Errorf("the page behind %q leads to itself", reply.Cursor)))
 	}
+	t.lost(s.node, reply)
 	if s.reply = reply; s.left >= 0 {
 		s.left = max(0, s.left-len(reply.Entries))
 	}
 	return nil
+}
+
+// lost says where entries may be missing.
+func (t *tour) lost(node subject.Node, reply seats.JournalReply) {
+	if reply.Lost {
+		warn(t.log, []string{fmt.Sprintf("journal on %s: the entry of the cursor is no longer there; what came behind it may be missing", node)})
+	}
 }
 
 // refill reads the next page of a source that is empty and has more.
@@ -216,6 +226,7 @@ func (t *tour) follow(ctx context.Context, p *entryPrinter, q seats.JournalArgum
 		if err != nil {
 			return err
 		}
+		t.lost(node, reply)
 		for _, e := range reply.Entries {
 			if err := p.print(node, e, reply.Omitted); err != nil {
 				return err
