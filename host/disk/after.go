@@ -49,7 +49,7 @@ func (f *folders) draw(changes []plan.Change) drawing {
 	g := make(drawing)
 	for _, c := range changes {
 		in, name := split(c.Path)
-		t := thingOf(c)
+		t := f.r.thingOf(c)
 		g.at(in)[name] = t
 		if real := f.place(in); real != in {
 			g.at(real)[name] = t
@@ -84,14 +84,14 @@ func (f *folders) place(p string) string {
 }
 
 // thingOf is what c puts down.
-func thingOf(c plan.Change) *thing {
+func (r *reader) thingOf(c plan.Change) *thing {
 	t := &thing{entry: c.Entry}
 	switch c.Entry.Kind {
 	case plan.Link:
 		t.null = leadsToNull(c.Entry.Target)
 	case plan.File:
 		t.null = len(c.Content) == 0
-		t.text = parse(c.Content)
+		t.text = r.parse(c.Content)
 	}
 	return t
 }

@@ -8,7 +8,6 @@ import (
 
 	"stead/host/plan"
 	"stead/host/shape"
-	"stead/host/unit"
 )
 
 // declared is what a declaration says of files, made once for each.
@@ -22,7 +21,7 @@ func (d *Disk) declaredOf(s *shape.Service) *declared {
 	return d.declared.get(s, func() *declared {
 		dec := &declared{wants: Declared(s, d.o.ConfigDir, d.o.UID, d.o.GID)}
 		for _, w := range dec.wants {
-			dec.things = append(dec.things, &thing{entry: w.Entry, text: unit.ParseFile(w.Content), null: len(w.Content) == 0})
+			dec.things = append(dec.things, &thing{entry: w.Entry, text: d.reader.syntax(w.Content), null: len(w.Content) == 0})
 		}
 		return dec
 	})

@@ -63,6 +63,9 @@ type Options struct {
 	Logger     *slog.Logger // default: nothing is logged
 }
 
+// older reports whether a version of systemd, 0 when it is not known, is before another.
+func older(version, than int) bool { return version != 0 && version < than }
+
 // Disk is the unit folders of one scope, used as root.
 type Disk struct {
 	o    Options
@@ -117,9 +120,13 @@ func New(o Options) (*Disk, error) {
 		}
 		mine = &owner{o.UID, o.GID, groups}
 	}
+	syntax := unit.ParseFile
+	if older(o.Version, 251) {
+		syntax = unit.ParseFile247
+	}
 	return &Disk{
 		o: o, tree: t,
-		reader:   reader{texts: newCache[[32]byte, unit.File](4096), owner: mine},
+		reader:   reader{texts: newCache[[32]byte, unit.File](4096), syntax: syntax, owner: mine},
 		declared: newCache[*shape.Service, *declared](2048),
 		defs:     newCache[string, def](2048),
 		results:  newCache[string, install.Result](2048),

@@ -36,7 +36,7 @@ func (u *one) text() def {
 			u.d.Errs = append(u.d.Errs, obstacle(pathOf(i, fragment, dropins), false, true))
 		}
 	}
-	return u.defs.get(key, func() def { return define(key, fragment, files) })
+	return u.defs.get(key, func() def { return define(key, fragment, files, u.o.Version) })
 }
 
 // pathOf is the path of the file i of a definition.
@@ -68,8 +68,8 @@ func (s *search) definition(fragment string, dropins []string) (string, []*thing
 	return string(key), files
 }
 
-// define reads the files of a unit, the fragment first.
-func define(key, fragment string, files []*thing) def {
+// define reads the files of a unit, the fragment first, for a version of systemd.
+func define(key, fragment string, files []*thing, version int) def {
 	var f unit.File
 	for i, t := range files {
 		if i == 0 {
@@ -82,19 +82,30 @@ func define(key, fragment string, files []*thing) def {
 		Kind:        kindOf(fragment),
 		Type:        last(f, "Service", "Type"),
 		PIDFile:     last(f, "Service", "PIDFile"),
-		Reloads:     reloads(f),
+		Reloads:     reloads(f, version),
 		RemainAfter: yes(last(f, "Service", "RemainAfterExit")),
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
 		Conditions:  conditions(f),
 		Conflicts:   conflicts(f),
+		Deadly:      deadly(f, version),
 	}}
 }
 
 // reloads reports whether the files say how the unit is reloaded (systemd.service(5);
 // systemd.unit(5), PropagatesReloadTo=).
-func reloads(f unit.File) bool {
-	return last(f, "Service", "ExecReload") != "" || last(f, "Service", "Type") == "notify-reload" || last(f, "Unit", "PropagatesReloadTo") != ""
+// Type=notify-reload is of version 253; those before take it for a misspelling.
+func reloads(f unit.File, version int) bool {
+	notify := last(f, "Service", "Type") == "notify-reload" && !older(version, 253)
+	return last(f, "Service", "ExecReload") != "" || notify || last(f, "Unit", "PropagatesReloadTo") != ""
+}
+
+// deadly says why the manager would not survive to load the unit; "" when nothing is known against it. Seen on 247; 252 calls the definition bad.
+func deadly(f unit.File, version int) string {
+	if older(version, 251) && last(f, "Service", "Type") == "dbus" && last(f, "Service", "BusName") == "" {
+		return "Type=dbus without BusName="
+	}
+	return ""
 }
 
 // conditions are the lines that must be met for a start. An empty one of any

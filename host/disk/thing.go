@@ -90,10 +90,11 @@ func modeBits(m fs.FileMode) uint32 {
 
 // reader reads files. Its buffer serves one file after another.
 type reader struct {
-	texts *cache[[sha256.Size]byte, unit.File]
-	owner *owner // whom files count as belonging to; nil for whom they belong to
-	buf   []byte
-	last  []byte // the bytes of the last file, in buf
+	texts  *cache[[sha256.Size]byte, unit.File]
+	syntax func([]byte) unit.File // of the running systemd
+	owner  *owner                 // whom files count as belonging to; nil for whom they belong to
+	buf    []byte
+	last   []byte // the bytes of the last file, in buf
 }
 
 // at looks at name in the directory dirfd without following it. A device, FIFO
@@ -156,15 +157,15 @@ func (r *reader) file(t *thing, fd int) {
 	sum := sha256.Sum256(data)
 	t.entry = r.owner.of(fileEntry(&st, hex.EncodeToString(sum[:])))
 	t.null = len(data) == 0
-	t.text = r.texts.get(sum, func() unit.File { return parse(data) })
+	t.text = r.texts.get(sum, func() unit.File { return r.parse(data) })
 }
 
 // parse reads the bytes of a unit file.
-func parse(data []byte) unit.File {
+func (r *reader) parse(data []byte) unit.File {
 	if len(data) > maxText {
 		return unit.File{Broken: fmt.Sprintf("it has %d bytes, and more than %d are not read as a unit file", len(data), maxText)}
 	}
-	return unit.ParseFile(data)
+	return r.syntax(data)
 }
 
 // owner is an account that is not root: it can give files to nobody else, so of

@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"stead/host/unit"
@@ -44,10 +45,11 @@ func mayAlias(kind string) bool {
 
 // aliasPath returns where below the configuration folder the link for a word of
 // Alias= stands; "" when the unit has that name already. The problem's code is
-// "" when all is well.
-func aliasPath(in *info, word string) (string, Problem) {
+// "" when all is well. By the rules of 247 the unit's own name is an alias too,
+// and a path counts as it is written.
+func aliasPath(in *info, word string, is247 bool) (string, Problem) {
 	if strings.IndexByte(word, '/') >= 0 {
-		return aliasFolder(in, word)
+		return aliasFolder(in, word, is247)
 	}
 	name := word
 	if unit.CheckName(word) == nil && unit.Name(word).IsTemplate() && in.name.IsInstance() {
@@ -57,21 +59,30 @@ func aliasPath(in *info, word string) (string, Problem) {
 	case "":
 		return name, Problem{}
 	case IsAlias:
+		if is247 {
+			return name, Problem{}
+		}
 		return "", Problem{}
 	default:
 		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text}
 	}
 }
 
+var doubled = regexp.MustCompile("//+")
+
 // aliasFolder is aliasPath for a word such as a.target.wants/x.service, an old
 // spelling of WantedBy= and RequiredBy= that systemd still takes.
-func aliasFolder(in *info, word string) (string, Problem) {
+func aliasFolder(in *info, word string, is247 bool) (string, Problem) {
 	cut := strings.LastIndexByte(word, '/')
 	dir, base := word[:cut], word[cut+1:]
 	bad := func(text string) (string, Problem) {
 		return "", Problem{Code: BadAlias, Owner: in.name, Object: word, Text: text}
 	}
-	dir = path.Clean(dir)
+	if is247 {
+		dir = doubled.ReplaceAllString(strings.TrimRight(dir, "/"), "/")
+	} else {
+		dir = path.Clean(dir)
+	}
 	of, ok := strings.CutSuffix(dir, ".wants")
 	if !ok {
 		of, ok = strings.CutSuffix(dir, ".requires")

@@ -13,7 +13,9 @@ import (
 // comes first and does not count.
 func (c *call) apply(in *info) error {
 	c.fatal = true
-	if at := path.Join(c.Config, string(in.name)); at != in.found && !c.underneath(in.path) {
+	at := path.Join(c.Config, string(in.name))
+	in.linked = at != in.found && !c.underneath(in.path)
+	if in.linked && !c.is247() {
 		c.put(Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
 	}
 	made := 0
@@ -21,7 +23,7 @@ func (c *call) apply(in *info) error {
 		if made == 0 {
 			made = n
 		}
-		c.fatal = made == 0
+		c.fatal = made == 0 || c.is257()
 	}
 	step(c.aliases(in))
 	for _, l := range []struct {
@@ -33,6 +35,9 @@ func (c *call) apply(in *info) error {
 			return err
 		}
 		step(n)
+	}
+	if in.linked && c.is247() {
+		c.put(Link{Path: at, Target: in.path, Owner: in.name, Linked: true}, false)
 	}
 	return nil
 }
@@ -57,6 +62,13 @@ func (o *outcome) add(good bool) {
 
 // aliases collects the links for Alias=.
 func (c *call) aliases(in *info) int {
+	if c.is247() {
+		return c.aliases247(in)
+	}
+	target := in.path
+	if c.is257() && !c.underneath(in.path) {
+		target = path.Join(c.Config, string(in.name)) // the link that brings it into the search path
+	}
 	var o outcome
 	for _, word := range in.aliases {
 		expanded, err := c.expand(in, word)
@@ -65,13 +77,13 @@ func (c *call) aliases(in *info) int {
 			o.add(false)
 			continue
 		}
-		at, p := aliasPath(in, expanded)
+		at, p := aliasPath(in, expanded, false)
 		switch {
 		case p.Code != "":
 			c.report(p)
 			o.add(false)
 		case at != "":
-			o.add(c.put(Link{Path: path.Join(c.Config, at), Target: in.path, Owner: in.name}, false))
+			o.add(c.put(Link{Path: path.Join(c.Config, at), Target: target, Owner: in.name}, false))
 		}
 	}
 	return int(o)
@@ -82,13 +94,20 @@ func (c *call) pulls(in *info, words []string, suffix string) (int, error) {
 	if len(words) == 0 {
 		return 0, nil
 	}
+	if c.is247() && in.name.IsTemplate() && in.instance == "" {
+		return 1, nil // nothing to pull in, and no problem
+	}
 	name, err := c.pulledIn(in)
 	if err != nil || name == "" {
 		return -1, err
 	}
 	var o outcome
 	for _, w := range words {
-		o.add(c.pull(in, name, w, suffix))
+		good := c.pull(in, name, w, suffix)
+		o.add(good)
+		if !good && c.is247() && c.problems[len(c.problems)-1].Code != BadName {
+			break // the words behind a bad specifier are lost
+		}
 	}
 	return int(o), nil
 }

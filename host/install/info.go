@@ -35,6 +35,7 @@ type info struct {
 
 	aliases, wantedBy, requiredBy, upheldBy []string
 
+	linked   bool   // it is brought into the search path by a link of its own
 	instance string // DefaultInstance= of a template, expanded
 	also     bool   // has an Also=
 }
@@ -92,15 +93,15 @@ func (c *call) read(in *info, text unit.File) {
 		switch key {
 		case "Alias":
 			if mayAlias(in.name.Type()) { // else the manager skips it
-				in.aliases = list(in.aliases, value)
+				in.aliases = c.list(in.aliases, value)
 			}
 		case "WantedBy":
-			in.wantedBy = list(in.wantedBy, value)
+			in.wantedBy = c.list(in.wantedBy, value)
 		case "RequiredBy":
-			in.requiredBy = list(in.requiredBy, value)
+			in.requiredBy = c.list(in.requiredBy, value)
 		case "UpheldBy":
-			if c.Version >= 254 {
-				in.upheldBy = list(in.upheldBy, value)
+			if c.is257() {
+				in.upheldBy = c.list(in.upheldBy, value)
 			}
 		case "Also":
 			c.readAlso(in, value)
@@ -117,12 +118,15 @@ func (c *call) read(in *info, text unit.File) {
 }
 
 // list adds a value's words to l; an empty value empties it. Words behind an
-// open quote are lost, as with the manager.
-func list(l []string, value string) []string {
+// open quote are lost, as with the manager; by the rules of 257 the whole value.
+func (c *call) list(l []string, value string) []string {
 	if value == "" {
 		return nil
 	}
-	words, _ := unit.Words(value)
+	words, err := unit.Words(value)
+	if err != nil && c.is257() {
+		return l
+	}
 	return append(l, words...)
 }
 
@@ -138,7 +142,7 @@ func (c *call) readAlso(in *info, value string) {
 			return
 		}
 		in.also = true
-		c.add(unit.Name(name), true)
+		c.add(unit.Name(name), !c.is247())
 	}
 }
 
@@ -179,7 +183,11 @@ func (c *call) expand(in *info, s string) (string, error) {
 	if in.instance != "" {
 		n = n.WithInstance(in.instance)
 	}
-	out, err := c.Specifiers.expand(s, n)
+	unknown := ""
+	if c.is247() {
+		unknown = later
+	}
+	out, err := c.Specifiers.expand(s, n, unknown)
 	if err == nil && len(out) > unit.NameMax {
 		err = errTooLong
 	}

@@ -43,6 +43,9 @@ type thing struct {
 	text string // of a file; of a link its target
 }
 
+// parseText reads unit files as the manager does that is compared with.
+var parseText = unit.ParseFile
+
 // machine is a disk in memory: unit files, drop-ins and links by path. Folders
 // above them are understood; /lib is a link to usr/lib.
 type machine map[string]thing
@@ -123,7 +126,7 @@ func (m machine) lookup(search []string, n unit.Name) (Unit, bool, error) {
 		case end.text == "":
 			u.Masked = true
 		}
-		u.Text = unit.ParseFile([]byte(end.text))
+		u.Text = parseText([]byte(end.text))
 		break
 	}
 	u.DropIns = m.dropIns(search, n)
@@ -148,7 +151,7 @@ func (m machine) dropIns(search []string, n unit.Name) []DropIn {
 			if d.Err = err; end.sort == folder {
 				d.Err = errors.New("it is a folder")
 			} else if err == nil {
-				d.Text = unit.ParseFile([]byte(end.text))
+				d.Text = parseText([]byte(end.text))
 			}
 			byName[base] = d
 		}

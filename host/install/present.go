@@ -13,6 +13,9 @@ func (o Options) Present(l Link, target string) bool {
 	if !path.IsAbs(target) {
 		target = path.Join(path.Dir(l.Path), target)
 	}
+	if o.is247() {
+		return o.present247(l, target)
+	}
 	target = path.Clean(target)
 	switch {
 	case target == l.Target:

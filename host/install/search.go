@@ -75,6 +75,10 @@ func (c *call) classify(in *info, u Unit) {
 		u.Link = u.Target
 	}
 	in.link, in.target, in.gone, in.err, in.body = u.Link, u.Target, u.Gone, u.Err, u.Text
+	if c.is247() {
+		c.classify247(in, u)
+		return
+	}
 	switch {
 	case u.Masked:
 		in.mode = masked
@@ -108,6 +112,9 @@ func (c *call) resolve(in *info, asked bool) (*info, error) {
 			return &info{name: in.name, problem: &Problem{Code: IsAlias, Owner: start.name, Object: in.path, Text: "it is a link to " + in.link, Fatal: true}}, nil
 		}
 		next := aliasName(in)
+		if next == in.name && c.goesOn247(in) {
+			continue
+		}
 		if next == in.name {
 			c.enter(in)
 			break
@@ -129,7 +136,7 @@ func (c *call) enter(in *info) {
 	case in.err != nil:
 		in.fail(Unreadable, in.path, "%v", in.err)
 	default:
-		if in.mode == linked || !c.underneath(in.target) {
+		if in.mode == linked || !c.underneath(in.target) || c.is247() && in.link != in.target {
 			in.path = in.target
 		} else {
 			in.path = in.link

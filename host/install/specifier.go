@@ -29,9 +29,9 @@ type Specifiers struct {
 }
 
 // expand replaces the specifiers in s, which stands in the [Install] section of
-// n. An unknown letter or digit after "%" is an error; "%" before anything else
-// stays.
-func (sp Specifiers) expand(s string, n unit.Name) (string, error) {
+// n. An unknown letter or digit after "%" is an error, as are those of unknown;
+// "%" before anything else stays.
+func (sp Specifiers) expand(s string, n unit.Name, unknown string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' || i+1 == len(s) {
@@ -41,7 +41,7 @@ func (sp Specifiers) expand(s string, n unit.Name) (string, error) {
 		i++
 		v, known := sp.value(s[i], n)
 		switch {
-		case known:
+		case known && strings.IndexByte(unknown, s[i]) < 0:
 			b.WriteString(v)
 		case alphanumeric(s[i]):
 			return "", fmt.Errorf("specifier %%%c is not expanded in [Install]", s[i])

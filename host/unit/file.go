@@ -34,8 +34,12 @@ type assignment struct{ section, key, value string }
 // any bytes: what systemd skips is skipped and remarked upon, and where systemd
 // stops reading it stops too and says so in Broken. Sections and keys are kept
 // whether systemd knows them or not, in their order; names are case-sensitive.
-func ParseFile(data []byte) File {
-	r := reader{rest: string(data)}
+func ParseFile(data []byte) File { return (&reader{rest: string(data)}).read() }
+
+// ParseFile247 is ParseFile as systemd does it before version 251: it takes any section header that ends in "]".
+func ParseFile247(data []byte) File { return (&reader{rest: string(data), anyHeader: true}).read() }
+
+func (r *reader) read() File {
 	for r.file.Broken == "" && r.next() {
 		r.physical()
 	}
@@ -53,6 +57,7 @@ type reader struct {
 	text      string // the current line, without its end
 	pending   []byte // of a continued line: what stands before the current one; nil when there is none
 	sawBOM    bool
+	anyHeader bool
 	section   string
 	inSection bool
 }
@@ -149,7 +154,7 @@ func (r *reader) header(s string) {
 	switch {
 	case s[len(s)-1] != ']':
 		r.broken("section header without \"]\", for which systemd refuses the whole file: %.80q", s)
-	case strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\'' || c == '\\' }):
+	case !r.anyHeader && strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\'' || c == '\\' }):
 		r.broken("section header with a quote, backslash or control character, for which systemd refuses the whole file: %.80q", s)
 	default:
 		r.section, r.inSection = name, true

@@ -181,3 +181,13 @@ func BenchmarkParseFile(b *testing.B) {
 		ParseFile(text)
 	}
 }
+
+func TestSystemd247TakesAnySectionHeader(t *testing.T) {
+	const text = "[a\"b]\nx=1\n[Service]\nType=simple\n"
+	require.NotEmpty(t, ParseFile([]byte(text)).Broken)
+	f := ParseFile247([]byte(text))
+	require.Empty(t, f.Broken)
+	v, _ := f.Last("Service", "Type")
+	require.Equal(t, "simple", v)
+	require.NotEmpty(t, ParseFile247([]byte("[Service\n")).Broken)
+}
