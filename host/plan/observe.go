@@ -89,6 +89,7 @@ type Text struct {
 	Conflicts     []string // what Conflicts= names, specifiers unresolved
 	InstallErrors []string // what is wrong with its [Install] section
 	InstallFailed bool     // enabling it by systemd's own means would end in an error
+	Deadly        string   // what in them ends a manager of the running version of systemd that loads them; "" is nothing
 }
 
 // Cited is what stands at a trigger, links followed. A file is known by its

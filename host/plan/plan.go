@@ -249,6 +249,11 @@ func refuse(in Input, d *Decision) bool {
 		d.refuse(report.Protected, "its [Install] section asks for %s, which reaches a protected unit: %s", path, why)
 		return true
 	}
+	if deadly := in.Disk.Text.Deadly; deadly != "" && (s.Content != nil || len(s.DropIns) > 0) {
+		d.refuse(report.BadUnit, "%s: the service manager of this node would not survive to load it", deadly)
+		d.Hint = "a service of Type=dbus has a BusName="
+		return true
+	}
 	if in.Disk.Mask != "" && !in.masked() && !in.lifted() && !in.truncated() {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.maskWords())
 		d.Hint = in.unmaskHint()
