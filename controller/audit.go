@@ -216,7 +216,7 @@ func ofDeclaration(epoch string, d *assign.Declaration, how string) wire.Event {
 	case d.Withdrawn:
 		e.Kind, e.Text = "withdraw", "withdrawn"
 	case d.Service != nil:
-		e.Unit, e.Scope = string(d.Service.Unit), string(d.Service.Scope)
+		e.Unit, e.Scope = string(d.Service.Object()), string(d.Service.Scope)
 	}
 	if e.Text == "" {
 		e.Text = "declared"

@@ -221,7 +221,7 @@ func declarationOf(d *assign.Declaration, content bool) wire.Declaration {
 		Digest: d.Digest, Size: len(d.Canonical), By: d.By, At: d.At,
 	}
 	if d.Service != nil {
-		w.Unit, w.Scope = string(d.Service.Unit), string(d.Service.Scope)
+		w.Unit, w.Scope = string(d.Service.Object()), string(d.Service.Scope)
 	}
 	if content {
 		w.Canonical = d.Canonical

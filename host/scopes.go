@@ -191,7 +191,7 @@ func named(reports []*report.Report) map[string]bool {
 func unforeseen(declared []reconcile.Declared, err error) []plan.Preview {
 	var all []plan.Preview
 	for _, d := range declared {
-		all = append(all, plan.Preview{Name: d.Service.Name, UID: d.UID, Generation: d.Generation, Scope: d.Service.Scope, Unit: d.Service.Unit,
+		all = append(all, plan.Preview{Name: d.Service.Name, UID: d.UID, Generation: d.Generation, Scope: d.Service.Scope, Unit: d.Service.Object(),
 			Outcome: report.Waiting, Reason: report.Unreachable, Text: err.Error(), Hint: fault.HintOf(err)})
 	}
 	return all

@@ -50,6 +50,7 @@ func (j *judge) consequences(node *assign.Node) {
 	}
 	j.full()
 	j.owners()
+	j.cites()
 	j.vocabulary()
 	j.accounts(nil)
 }

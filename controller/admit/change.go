@@ -97,7 +97,7 @@ func (j *judge) told(c *change) wire.Change {
 	}
 	for _, d := range []*assign.Declaration{c.was, c.is} {
 		if d != nil && d.Service != nil {
-			t.Unit, t.Scope = string(d.Service.Unit), string(d.Service.Scope)
+			t.Unit, t.Scope = string(d.Service.Object()), string(d.Service.Scope)
 		}
 	}
 	if is := alive(c.is); is != nil {

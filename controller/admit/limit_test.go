@@ -42,12 +42,12 @@ func TestAnApplyIsBounded(t *testing.T) {
 	require.Equal(t, shape.Problems{{Rule: "the documents have 16777218 bytes; a batch has at most 16777216", Cure: "declare less"}}, w.problemsOf(w.request(large, large)))
 
 	// What is written is bounded too: a control character takes six bytes there.
-	text := `"#` + strings.Repeat("\\x01", 60<<10) + `"`
+	text := `"#` + strings.Repeat("\\x01", 63<<10) + `"`
 	control := service("ctl", "all: true", "dropins:", "  a.conf: "+text, "  b.conf: "+text)
 	problems := w.problemsOf(w.request(control))
 	require.Len(t, problems, 1)
 	require.Equal(t, "ctl.dropins", problems[0].Path)
-	require.Contains(t, problems[0].Rule, "more than the 655360 that a node takes")
+	require.Contains(t, problems[0].Rule, "more than the 757760 that a node takes")
 }
 
 func TestACommitIsBounded(t *testing.T) {

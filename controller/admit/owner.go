@@ -11,16 +11,17 @@ import (
 	"stead/host/unit"
 )
 
-// claim is a unit in its scope, which has one declaration on a node.
+// claim is a unit in its scope, or the path of a file, which has one declaration on a
+// node.
 type claim struct {
 	scope unit.Scope
 	unit  unit.Name
 }
 
 // claims are the units that d takes: its own, and what its files name as aliases
-// of it.
+// of it; or the path of its file.
 func claims(d *assign.Declaration) []claim {
-	all := []claim{{d.Service.Scope, d.Service.Unit}}
+	all := []claim{{d.Service.Scope, d.Service.Object()}}
 	for _, alias := range d.Service.Aliases() {
 		all = append(all, claim{d.Service.Scope, alias})
 	}
@@ -169,13 +170,15 @@ func (j *judge) two(u claim, first, c claimant, where string) {
 	if module := shape.OfModule(first.is.Name); module != "" {
 		cure, others = "leave it to module "+module, "this one to other nodes"
 	}
-	as := ""
-	if u.unit != first.is.Service.Unit {
+	as, what := "", "unit"
+	if c.is.Service.File != nil {
+		what = "path"
+	} else if u.unit != first.is.Service.Unit {
 		as = ", as an alias of " + string(first.is.Service.Unit)
 	}
-	cure = "a unit has one declaration on a node: " + cure + ", or address " + others
-	if u.unit == c.is.Service.Unit {
-		j.problem(c.change, "unit", fmt.Sprintf("%s is declared by %s %s too%s", u.unit, by, where, as), cure)
+	cure = "a " + what + " has one declaration on a node: " + cure + ", or address " + others
+	if u.unit == c.is.Service.Object() {
+		j.problem(c.change, what, fmt.Sprintf("%s is declared by %s %s too%s", u.unit, by, where, as), cure)
 		return
 	}
 	path, text := aliasIn(c.is.Service)

@@ -89,8 +89,11 @@ func fileName(name string) string {
 // sizes judges how large the value of c's declaration is.
 func (j *judge) sizes(c *change) {
 	if n := len(c.is.Canonical); n > wire.MaxBody {
-		j.problem(c, "dropins", fmt.Sprintf("in canonical form the declaration has %d bytes, which is more than the %d that a node takes", n, wire.MaxBody),
-			"control characters take six bytes each: put such data into a file of its own that the unit reads")
+		at, cure := "dropins", "control characters take six bytes each: put such data into a file of its own that the unit reads"
+		if c.is.Service.File != nil {
+			at, cure = "content", "line ends, quotes and backslashes take two bytes each, control characters six: declare it in two files, or bring it to the node in a package"
+		}
+		j.problem(c, at, fmt.Sprintf("in canonical form the declaration has %d bytes, which is more than the %d that a node takes", n, wire.MaxBody), cure)
 	}
 }
 

@@ -14,40 +14,49 @@ import (
 
 // lack is what a host cannot read.
 type lack struct {
-	version string          // of stead there
-	speaks  []int           // versions of the messages, when ours is none of them
-	shape   bool            // the whole shape
-	fields  map[string]bool // fields of it, and values of fields
+	version string                     // of stead there
+	speaks  []int                      // versions of the messages, when ours is none of them
+	shapes  map[string]bool            // whole shapes
+	fields  map[string]map[string]bool // by shape, fields of it, and values of fields
 }
 
 // lacks are the nodes whose hosts cannot read all that this version declares.
 func (j *judge) lacks() map[string]lack {
-	var ours []string
-	for _, f := range shape.Vocabulary()[0].Fields {
-		ours = append(ours, f.Name)
-	}
 	all := map[string]lack{}
 	for node, p := range j.Profiles {
-		l := lack{version: p.Version, fields: map[string]bool{}}
+		l := lack{version: p.Version, shapes: map[string]bool{}, fields: map[string]map[string]bool{}}
 		if len(p.Wires) > 0 && !slices.Contains(p.Wires, wire.Version) {
 			l.speaks = p.Wires
 		}
-		i := slices.IndexFunc(p.Vocabulary, func(s wire.Shape) bool { return s.Name == shape.ServiceShape })
-		if l.shape = i < 0; !l.shape {
-			for _, name := range ours {
-				if !slices.Contains(p.Vocabulary[i].Fields, name) {
-					l.fields[name] = true
-				}
-			}
-			if p.Vocabulary[i].Version < 2 {
-				l.fields[restarted] = true
+		for _, ours := range shape.Vocabulary() {
+			i := slices.IndexFunc(p.Vocabulary, func(s wire.Shape) bool { return s.Name == ours.Name })
+			if i < 0 {
+				l.shapes[ours.Name] = true
+			} else if none := lacking(ours, p.Vocabulary[i]); len(none) > 0 {
+				l.fields[ours.Name] = none
 			}
 		}
-		if l.shape || l.speaks != nil || len(l.fields) > 0 {
+		if len(l.shapes) > 0 || l.speaks != nil || len(l.fields) > 0 {
 			all[node] = l
 		}
 	}
 	return all
+}
+
+// lacking are the fields of ours, and values of them, that theirs does not have.
+func lacking(ours shape.Shape, theirs wire.Shape) map[string]bool {
+	none := map[string]bool{}
+	for _, f := range ours.Fields {
+		if !slices.Contains(theirs.Fields, f.Name) {
+			none[f.Name] = true
+		}
+	}
+	if ours.Name == shape.ServiceShape {
+		none[restarted] = theirs.Version < 2
+		none[citing] = theirs.Version < 3
+	}
+	maps.DeleteFunc(none, func(_ string, lacks bool) bool { return !lacks })
+	return none
 }
 
 // vocabulary judges whether every host that gets something new can read it.
@@ -71,7 +80,8 @@ func (j *judge) vocabulary() {
 const (
 	speech    = " speech"
 	whole     = " whole"
-	restarted = "ensure: restarted" // came with version 2 of the shape
+	restarted = "ensure: restarted" // came with version 2 of the service shape
+	citing    = "triggers: file:"   // came with version 3
 )
 
 // uses are the fields that the canonical form of d has, and values that not every
@@ -87,6 +97,10 @@ func uses(d *assign.Declaration) map[string]bool {
 	}
 	used["scope"] = d.Service.Scope != unit.System
 	used[restarted] = d.Service.Ensure == shape.Restarted
+	used[citing] = slices.ContainsFunc(d.Service.Triggers, func(t string) bool {
+		_, is := shape.Cited(t)
+		return is
+	})
 	return used
 }
 
@@ -95,6 +109,7 @@ func uses(d *assign.Declaration) map[string]bool {
 func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 	without := map[string][]string{}
 	var used map[string]bool
+	of := c.is.Service.Shape()
 	for _, node := range nodes {
 		l, ok := lacks[node]
 		switch {
@@ -103,13 +118,13 @@ func (j *judge) readable(c *change, nodes []string, lacks map[string]lack) {
 		case l.speaks != nil:
 			without[speech] = append(without[speech], node)
 			continue
-		case l.shape:
+		case l.shapes[of]:
 			without[whole] = append(without[whole], node)
 			continue
 		case used == nil:
 			used = uses(c.is)
 		}
-		for name := range l.fields {
+		for name := range l.fields[of] {
 			if used[name] {
 				without[name] = append(without[name], node)
 			}
@@ -133,7 +148,9 @@ func (j *judge) unreadable(c *change, what string, nodes []string, lacks map[str
 		j.problem(c, addressing(c.is.Address), fmt.Sprintf("%s %s version %s of the wire, and this controller %d", host, speak, numbers(l.speaks), wire.Version),
 			"bring stead to one version there and here, or address it to other nodes")
 	case whole:
-		j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, shape.ServiceShape), cure)
+		j.problem(c, "shape", fmt.Sprintf("%s %s the shape %q", host, know, c.is.Service.Shape()), cure)
+	case citing:
+		j.problem(c, "triggers", fmt.Sprintf("%s %s declared files, which it cites", host, know), cure)
 	case restarted:
 		j.problem(c, "ensure", fmt.Sprintf("%s %s %s", host, know, restarted), cure)
 	default:

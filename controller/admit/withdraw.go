@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"stead/controller/assign"
 	"stead/host/shape"
@@ -47,6 +48,7 @@ func Withdraw(b Basis, r wire.WithdrawRequest) (Decision, error) {
 		j.reach(c)
 		j.leave(c)
 	}
+	j.cites()
 	return j.decide(nil, j.sure()), nil
 }
 
@@ -69,7 +71,7 @@ func (j *judge) withdraw(c *change) bool {
 		c.is.UID = wire.AnyUID
 	case was == nil:
 		// What is kept of a module that this mesh does not know ends by its name.
-		if len(j.Kept[name]) == 0 && (!everywhere || subject.CheckLabel("declaration", name) != nil) || !nameable(name) {
+		if len(j.Kept[name]) == 0 && (!everywhere || !labelled(name)) || !nameable(name) {
 			j.unknown(name)
 			return false
 		}
@@ -88,7 +90,13 @@ func (j *judge) withdraw(c *change) bool {
 
 // nameable reports whether a declaration can be called name.
 func nameable(name string) bool {
-	return shape.OfModule(name) != "" || subject.CheckLabel("declaration", name) == nil
+	return shape.OfModule(name) != "" || labelled(name)
+}
+
+// labelled reports whether name is one that people give: a label, of a file with its
+// prefix.
+func labelled(name string) bool {
+	return subject.CheckLabel("declaration", strings.TrimPrefix(name, shape.FilePrefix)) == nil
 }
 
 // stands reports whether mesh state holds a module of that name.

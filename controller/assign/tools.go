@@ -164,6 +164,9 @@ func (p *Placement) units(node string) []wire.DeclaredUnit {
 	all := []wire.DeclaredUnit{}
 	for _, d := range p.Set(node) {
 		s := d.Service
+		if s.File != nil {
+			continue // no unit
+		}
 		u := wire.DeclaredUnit{Paused: p.state.Nodes[node].Pause(s.Scope, s.Unit), Unit: string(s.Unit), Scope: string(s.Scope), Name: d.Name, Generation: d.Generation, Ensure: string(s.Ensure), Enabled: s.Enabled}
 		for _, alias := range s.Aliases() {
 			u.Aliases = append(u.Aliases, string(alias))

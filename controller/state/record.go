@@ -17,7 +17,7 @@ import (
 )
 
 // Keys of the state bucket: the kind, a dot, and the name, in which a dot stands
-// as "/".
+// as "/" and a colon as "=".
 const (
 	epochKey    = "mesh.epoch"
 	declaration = "declaration"
@@ -28,14 +28,20 @@ const (
 
 // MaxCanonical is how large the canonical form of one declaration may be, in
 // bytes: it travels in one message.
-const MaxCanonical = 512 << 10
+const MaxCanonical = wire.MaxBody
 
-func keyOf(kind, name string) string { return kind + "." + strings.ReplaceAll(name, ".", "/") }
+// What stands in a key for what it cannot hold, and the other way round.
+var (
+	keyed = strings.NewReplacer(".", "/", ":", "=")
+	named = strings.NewReplacer("/", ".", "=", ":")
+)
+
+func keyOf(kind, name string) string { return kind + "." + keyed.Replace(name) }
 
 // nameOf is the kind and the name that a key is of.
 func nameOf(key string) (kind, name string) {
 	kind, name, _ = strings.Cut(key, ".")
-	return kind, strings.ReplaceAll(name, "/", ".")
+	return kind, named.Replace(name)
 }
 
 // epoch is the body of mesh.epoch. Later versions only add fields.

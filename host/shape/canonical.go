@@ -169,7 +169,7 @@ func ScopeOf(data []byte) unit.Scope {
 // own, by Alias= in [Install]: sorted, without double ones. Names that depend on
 // facts of the machine, such as %H, are not among them.
 func (s *Declaration) Aliases() []unit.Name {
-	if !s.mentions("Alias") {
+	if s.File != nil || !s.mentions("Alias") {
 		return nil // most do not, and reading a large file takes its time
 	}
 	var merged unit.File

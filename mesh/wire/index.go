@@ -20,8 +20,8 @@ const (
 	// MaxEntries is how many declarations.
 	MaxEntries = 2000
 	// MaxBody is how many bytes of canonical form one of them, so that a body goes
-	// into one message.
-	MaxBody = 640 << 10
+	// into one message, whose JSON takes four bytes for three of it.
+	MaxBody = 740 << 10
 )
 
 // MaxSet is how much the declarations of one node may hold together, in bytes of
