@@ -40,6 +40,21 @@ func TestAUnitThatRanBeforeRunsAfterItIsGivenBack(t *testing.T) {
 	})
 }
 
+// What ran before and was stopped as declared runs again when it is given back.
+func TestAUnitThatWasStoppedAsDeclaredRunsAfterItIsGivenBack(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.foreign("web.service", theirs)
+		r.outside("web.service", unit.StartJob)
+		r.after(time.Second)
+		r.declare(service("web", "", func(s *shape.Service) { s.Content, s.Enabled, s.Ensure = nil, nil, shape.Stopped }))
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		require.Equal(t, unit.Inactive, r.active("web.service"))
+		r.declare()
+		r.after(5 * time.Second)
+		require.Equal(t, unit.Active, r.active("web.service"))
+	})
+}
+
 // What is on the disk of a host that died a boot acts upon; how the unit was
 // before that is known.
 func TestAUnitThatABootStartedAfterAHalfDonePassIsGivenBackAtRest(t *testing.T) {
