@@ -117,10 +117,11 @@ func (u *one) own(r install.Result) {
 		u.d.OwnLinks = append(u.d.OwnLinks, l.Path)
 	}
 	slices.Sort(u.d.OwnLinks)
+	u.d.Vendor = slices.DeleteFunc(u.d.Vendor, func(p string) bool { return slices.Contains(u.d.OwnLinks, p) }) // they go
 }
 
-// pulledIn returns links to the unit in the .wants and .requires folders that are
-// not ours to write.
+// pulledIn returns links to the unit in .wants and .requires folders, whoever made
+// them.
 func (u *one) pulledIn(names []unit.Name) []string {
 	if u.vendor == nil {
 		u.look.vendor = u.vendorLinks()
@@ -139,7 +140,7 @@ func (l *look) vendorLinks() map[string][]string {
 	listed := make(map[string]bool)
 	for _, d := range l.now.live {
 		p := d.path
-		if p == l.o.ConfigDir || listed[d.real] {
+		if listed[d.real] {
 			continue
 		}
 		listed[d.real] = true

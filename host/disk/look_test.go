@@ -127,7 +127,7 @@ func TestEveryDisabledUnitKnowsItsOwnLinks(t *testing.T) {
 	for _, p := range d.OwnLinks {
 		require.Equal(t, plan.Link, d.At[p].Kind)
 	}
-	require.Equal(t, []string{"/lib/systemd/system/y.target.requires/alias.service", "/run/systemd/system/x.target.wants/web.service"}, d.Vendor)
+	require.Equal(t, []string{"/etc/systemd/system/by-hand.target.wants/web.service", "/lib/systemd/system/y.target.requires/alias.service", "/run/systemd/system/x.target.wants/web.service"}, d.Vendor)
 	require.Len(t, d.Wants, 1, "no links are wanted")
 	require.True(t, d.Text.HasInstall)
 

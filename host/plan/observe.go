@@ -31,8 +31,9 @@ type Disk struct {
 	// for, in the configuration folder that stead writes to (Also= partners are
 	// not its own). They are what enabled: false removes.
 	OwnLinks []string
-	// Vendor are links below folders that are not ours to write (/usr, /run) which
-	// pull the unit in; enabled: false cannot turn them off and says so.
+	// Vendor are links that pull the unit in and that its [Install] section does not
+	// ask for, a vendor's and such as somebody made by hand; enabled: false does not
+	// turn them off, and says so.
 	Vendor []string
 
 	// Loaded is the digest of the bytes of Status.Fragment and Status.DropIns, in

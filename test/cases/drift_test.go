@@ -19,6 +19,8 @@ func TestF067WhatPullsAUnitInAllTheSameIsNamed(t *testing.T) {
 	d.foreign(map[string]string{vendor + "f067.service": sleeper, vendor + "f067.target": "[Unit]\nDescription=pulls\n"})
 	d.sh("mkdir -p " + vendor + "f067.target.wants; ln -s ../f067.service " + vendor + "f067.target.wants/")
 	d.Cleanup(func() { os.RemoveAll(d.node.Path(vendor + "f067.target.wants")) })
+	hand := etc + "/f067-hand.target.wants/f067.service"
+	d.sh("mkdir -p " + etc + "/f067-hand.target.wants; ln -s " + vendor + "f067.service " + hand)
 	d.apply(d.service("", "enabled: false\n", ""))
 	d.converged()
 	warned := func(word string) {
@@ -31,9 +33,6 @@ func TestF067WhatPullsAUnitInAllTheSameIsNamed(t *testing.T) {
 		}, &last)
 	}
 	warned("lib/systemd/system/f067.target.wants/f067.service")
-
-	hand := etc + "/f067-hand.target.wants/f067.service"
-	d.sh("mkdir -p " + etc + "/f067-hand.target.wants; ln -s " + vendor + "f067.service " + hand)
 	warned(hand)
 	require.NotEmpty(t, d.link(hand), "it is not ours")
 	d.apply(d.service("", "masked: true\n", ""))

