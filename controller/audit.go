@@ -231,6 +231,9 @@ func ofNode(epoch string, before, n *assign.Node) wire.Event {
 	}
 	if kind, p := pausing(before, n); p != nil {
 		e.Kind, e.Declaration, e.Unit, e.Scope, e.Text = kind, p.Declaration, string(p.Unit), string(p.Scope), p.String()
+		if kind == resumed {
+			e.Text = "it was paused " + e.Text
+		}
 	}
 	return e
 }

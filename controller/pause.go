@@ -31,6 +31,9 @@ func (d *desk) pause(ctx context.Context, caller identity.Caller, r wire.PauseRe
 	return reply, nil
 }
 
+// resumed is the kind of the event of a pause that ended before its time.
+const resumed = "resume"
+
 // pausing says which unit was paused or resumed between two records of a node; nil
 // when that is not all that happened. Of a record whose one before is not known it
 // is the pause that was made with it.
@@ -49,7 +52,7 @@ func pausing(before, n *assign.Node) (kind string, p *wire.Pause) {
 		p := &before.Pauses[i]
 		// Those that had ended went with whatever was written.
 		if !hasPause(n, *p) && !p.Over(n.At) && n.Pause(p.Scope, p.Unit) == nil && before.Account == n.Account {
-			return "resume", p
+			return resumed, p
 		}
 	}
 	return "", nil

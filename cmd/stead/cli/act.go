@@ -20,18 +20,19 @@ import (
 type deed struct {
 	verb subject.Verb
 	done string // "stopped"
-	// cure keeps what was done, when the declaration called %s contradicts it.
-	cure string
+	// kept is how what was done is called while it stays so, and declare what has it
+	// so for good, when a declaration contradicts it.
+	kept, declare string
 }
 
 // deeds are start, stop and restart.
 func deeds() map[subject.Verb]deed {
 	return map[subject.Verb]deed{
-		seats.Start:   {seats.Start, "started", "to keep it running, declare ensure: running, or stead withdraw %s"},
-		seats.Stop:    {seats.Stop, "stopped", "to keep it stopped, declare ensure: stopped, or stead withdraw %s"},
-		seats.Restart: {seats.Restart, "restarted", "to keep it running, declare ensure: running, or stead withdraw %s"},
-		seats.Enable:  {seats.Enable, "enabled", "to keep it so, declare enabled: true, or stead withdraw %s"},
-		seats.Disable: {seats.Disable, "disabled", "to keep it so, declare enabled: false, or stead withdraw %s"},
+		seats.Start:   {seats.Start, "started", "running", "ensure: running"},
+		seats.Stop:    {seats.Stop, "stopped", "stopped", "ensure: stopped"},
+		seats.Restart: {seats.Restart, "restarted", "running", "ensure: running"},
+		seats.Enable:  {seats.Enable, "enabled", "enabled", "enabled: true"},
+		seats.Disable: {seats.Disable, "disabled", "disabled", "enabled: false"},
 	}
 }
 
@@ -146,7 +147,7 @@ func (s actTeller) tell(t *tour, node subject.Node, a seats.Acted) error {
 			return err
 		}
 	}
-	noted(s.log, s.of, a.Note, a.DeclaredBy)
+	noted(s.log, s.of, a.Note, about{a.Unit, node, a.Scope, a.DeclaredBy})
 	return nil
 }
 
@@ -185,15 +186,25 @@ func inUser(scope string) string {
 	return ""
 }
 
+// about is the unit that was acted on.
+type about struct {
+	unit  string
+	node  subject.Node
+	scope string
+	by    *seats.DeclaredBy
+}
+
 // noted writes what will undo an act, and how it is kept.
-func noted(log io.Writer, of deed, note string, d *seats.DeclaredBy) {
+func noted(log io.Writer, of deed, note string, u about) {
 	if note == "" {
 		return
 	}
 	fmt.Fprintf(log, "note: %s\n", note)
-	if d != nil {
-		fmt.Fprintf(log, "hint: "+of.cure+"\n", d.Name)
+	if u.by == nil || u.by.Paused != nil {
+		return
 	}
+	fmt.Fprintf(log, "hint: to keep it %s for a while: stead pause %s -n %s%s --for 30m; for good: declare %s, or stead withdraw %s\n",
+		of.kept, u.unit, u.node, userFlag(u.scope), of.declare, u.by.Name)
 }
 
 // acted is the line of a unit that was acted on.

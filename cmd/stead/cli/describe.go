@@ -21,15 +21,7 @@ func (w screen) describe(r *report.Report) {
 	}
 	fmt.Fprintf(w, "● %s   declaration %s, generation %d\n", r.Unit, r.Name, r.Generation)
 	line("outcome", "%s since %s (%s)", r.Outcome, w.when(r.Since), w.ago(r.Since))
-	if why := reason(r); why != "" {
-		line("reason", "%s", why)
-	}
-	if r.Hint != "" {
-		line("hint", "%s", r.Hint)
-	}
-	if !r.Retry.IsZero() {
-		line("retry", "at %s", w.when(r.Retry))
-	}
+	w.because(r)
 	line("state", "%s", strings.Join(known(string(r.State.Load), state(r.State), r.State.Enabled), ", "))
 	if r.State.ID != "" {
 		line("alias of", "%s", r.State.ID)
@@ -43,6 +35,27 @@ func (w screen) describe(r *report.Report) {
 	if r.Origin != "" {
 		line("declared", "%s", r.Origin)
 	}
+	if !r.Looked.IsZero() {
+		line("looked", "%s", w.when(r.Looked))
+	}
+	w.happened(r)
+}
+
+// because says why a report is as it is, in full, and what is to come.
+func (w screen) because(r *report.Report) {
+	if why := reason(r); why != "" {
+		w.fact("reason", "%s", why)
+	}
+	if r.Hint != "" {
+		w.fact("hint", "%s", r.Hint)
+	}
+	if !r.Retry.IsZero() {
+		w.fact("retry", "at %s", w.when(r.Retry))
+	}
+}
+
+// happened says what was done, and what there is to read about it.
+func (w screen) happened(r *report.Report) {
 	w.steps(r.Steps)
 	list(w, "warnings", r.Warnings)
 	list(w, "last lines", r.Lines)

@@ -25,19 +25,21 @@ func newDescribe(r *reach) *cobra.Command {
 
 func newDescribeDeclaration(r *reach) *cobra.Command {
 	var output format
+	var nodes []string
 	c := asks(&cobra.Command{
 		Use:   "declaration NAME",
 		Short: "what one declaration declares, and how it stands on all its nodes",
 		Long: "declaration shows what is declared under a name, who changed it last, and how\n" +
-			"it stands on all its nodes, side by side. It counts as seen: an apply after it\n" +
-			"is no conflict with what it showed.",
-		Example:           "  stead describe declaration web",
+			"it stands on all its nodes, side by side; where it is not as declared, with the\n" +
+			"steps that were taken, warnings and last log lines. It counts as seen: an apply\n" +
+			"after it is no conflict with what it showed.",
+		Example:           "  stead describe declaration web\n  stead describe declaration web -n web6",
 		Args:              one("NAME"),
 		ValidArgsFunction: r.completeNames(wire.Declarations),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.run(c.Context(), func(ctx context.Context, l *link) error {
 				q := wire.GetRequest{Kind: wire.Declarations, Names: args, Content: true}
-				d, reports, err := r.both(ctx, l, q)
+				d, reports, err := r.both(ctx, l, q, nodes...)
 				if err != nil {
 					return err
 				}
@@ -49,10 +51,12 @@ func newDescribeDeclaration(r *reach) *cobra.Command {
 				if output.coded() {
 					return encode(out, string(output), declarationOnNodes{d.Declarations[0], reports})
 				}
-				return flush(out, func(w screen) { w.describeDeclaration(d.Declarations[0], reports) })
+				return flush(out, func(w screen) { w.describeDeclaration(d.Declarations[0], reports, len(nodes) > 0) })
 			})
 		},
 	})
+	c.Flags().StringSliceVarP(&nodes, "node", "n", nil, "how it stands on `NODE` alone; may be given again")
+	complete(c, "node", r.completeNames(wire.Nodes))
 	formatFlag(c, &output)
 	return c
 }
@@ -100,13 +104,18 @@ type nodeWithReports struct {
 	Reports []wire.NodeReport `json:"reports"`
 }
 
-// both asks for one thing, and for the reports that are of it.
-func (r *reach) both(ctx context.Context, l *link, q wire.GetRequest) (wire.GetReply, []wire.NodeReport, error) {
+// both asks for one thing, and for the reports that are of it, on nodes alone where
+// some are named.
+func (r *reach) both(ctx context.Context, l *link, q wire.GetRequest, nodes ...string) (wire.GetReply, []wire.NodeReport, error) {
 	thing, err := r.collect(ctx, l, q)
 	if err != nil {
 		return thing, nil, l.explain("describe", err)
 	}
-	reports, err := r.collect(ctx, l, wire.GetRequest{Kind: wire.Reports, Names: q.Names, Nodes: q.Nodes})
+	of := wire.GetRequest{Kind: wire.Reports, Names: q.Names, Nodes: append(nodes, q.Nodes...)}
+	reports, err := r.collect(ctx, l, of)
+	if err == nil && len(nodes) > 0 {
+		err = missing(of, reports)
+	}
 	return thing, reports.Reports, l.explain("describe", err)
 }
 
@@ -114,8 +123,9 @@ func (w screen) fact(label, format string, args ...any) {
 	fmt.Fprintf(w, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
 }
 
-// describeDeclaration tells all of one declaration.
-func (w screen) describeDeclaration(d wire.Declaration, reports []wire.NodeReport) {
+// describeDeclaration tells all of one declaration; whole: of each node too, also
+// where it is as declared.
+func (w screen) describeDeclaration(d wire.Declaration, reports []wire.NodeReport, whole bool) {
 	fmt.Fprintf(w, "● %s   declaration %s, generation %d\n", d.Unit, d.Name, d.Generation)
 	w.fact("stands", "%s", stands(d.On, d.Outcomes))
 	w.fact("for", "%s: %s", addressed(d), count(d.On, "node"))
@@ -140,6 +150,32 @@ func (w screen) describeDeclaration(d wire.Declaration, reports []wire.NodeRepor
 	head := []string{"NODE", "OUTCOME", "SINCE", "ACTIVE", "ENABLED", "PID", "REASON"}
 	w.narrowed(4).cut(head, rows)
 	table(w, "    ", head, rows)
+	for i := range reports {
+		w.nodeDetails(&reports[i], whole)
+	}
+}
+
+// nodeDetails tells what the line of a node has no room for: of one that is not as
+// declared all of it, of others what systemd warned of, or all too.
+func (w screen) nodeDetails(r *wire.NodeReport, whole bool) {
+	var b bytes.Buffer
+	inner := screen{&b, w.now, w.narrowed(4).width}
+	if r.Outcome == report.Converged && !whole {
+		list(inner, "warnings", r.Warnings)
+	} else {
+		inner.because(&r.Report)
+		if !r.Looked.IsZero() {
+			inner.fact("looked", "%s", inner.since(r.Looked))
+		}
+		inner.happened(&r.Report)
+	}
+	if b.Len() == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %s\n", r.Node)
+	for line := range strings.Lines(b.String()) {
+		fmt.Fprint(w, "  "+line)
+	}
 }
 
 // narrowed is w with so many columns taken by an indent.
@@ -198,6 +234,9 @@ func (w screen) describeNode(n wire.Node, reports []wire.NodeReport) {
 		w.fact("changed", "%s by %s, revision %d", w.since(n.At), n.By, n.Revision)
 	}
 	w.fact("declared", "%s", declaredHere(n))
+	for i, p := range n.Pauses {
+		w.fact([]string{"paused", ""}[min(i, 1)], "%s%s until %s by %s", p.Unit, inUser(string(p.Scope)), w.when(p.Until), p.By+prefixed(": ", p.Reason))
+	}
 	if len(reports) == 0 {
 		return
 	}

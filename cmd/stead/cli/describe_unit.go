@@ -23,6 +23,7 @@ func (w screen) unitStatus(node subject.Node, u seats.UnitStatus) {
 	line("state", w.stateLine(u))
 	line("load", loadLine(u))
 	line("declared", declaredLine(u.DeclaredBy))
+	line("paused", w.pausedLine(u.DeclaredBy))
 	line("enabled", enabledLine(u))
 	line("result", resultLine(u))
 	line("job", u.Job)
@@ -72,6 +73,25 @@ func declaredLine(d *seats.DeclaredBy) string {
 		text += ": " + strings.Join(all, ", ")
 	}
 	return text
+}
+
+// pausedLine says until when a unit is left as it is, by whom and why.
+func (w screen) pausedLine(d *seats.DeclaredBy) string {
+	if d == nil || d.Paused == nil {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("until %s by %s: %s", w.when(d.Paused.Until), d.Paused.By, d.Paused.Reason), ": ")
+}
+
+// declarer is the name of a declaration, with what is to be known with it.
+func declarer(d *seats.DeclaredBy) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.Paused != nil:
+		return d.Name + " (paused)"
+	}
+	return d.Name
 }
 
 func enabledLine(u seats.UnitStatus) string {

@@ -97,7 +97,7 @@ func (s linkTeller) tell(t *tour, node subject.Node, reply seats.EnableReply) er
 		warn(s.log, []string{fmt.Sprintf("%s on %s: its [Install] section asks for no link; it is started by what wants it", reply.Unit, string(node)+inUser(reply.Scope))})
 	}
 	warn(s.log, reply.Passed)
-	noted(s.log, s.of, reply.Note, reply.DeclaredBy)
+	noted(s.log, s.of, reply.Note, about{reply.Unit, node, reply.Scope, reply.DeclaredBy})
 	if reply.Acted == nil {
 		return nil
 	}

@@ -107,7 +107,7 @@ func node(ts *testscript.TestScript, _ bool, args []string) {
 	}}})
 	ts.Check(err)
 	ts.Check(n.send(ctx, subject.Profile, wire.Profile{Wire: wire.Version, Version: "1.2.3", Systemd: "252.39", OS: "Debian GNU/Linux 12", Kernel: "6.1.0",
-		Wires: []int{wire.Version}, Vocabulary: wire.Vocabulary(), Capabilities: []string{wire.ServiceManager}}, nil))
+		Wires: []int{wire.Version}, Vocabulary: wire.Vocabulary(), Capabilities: []string{wire.PausesUnits, wire.ServiceManager}}, nil))
 	var both sync.WaitGroup
 	both.Go(func() { s.Run(ctx) })
 	both.Go(func() { n.run(ctx) })
@@ -165,7 +165,12 @@ func (n *fakeNode) report(ctx context.Context, next wire.Index) {
 	b := wire.ReportBatch{Wire: wire.Version, Run: "r1", Seq: n.seq + 1, Source: wire.Source{Mesh: n.mesh, Epoch: next.Epoch, Revision: next.Revision, Accepted: since}}
 	for _, e := range next.Entries {
 		r := &report.Report{Name: e.Name, UID: e.UID, Generation: e.Generation, Scope: unit.System, Unit: unit.Name(e.Name + ".service"), Outcome: n.outcome, Since: since, Looked: since}
-		if n.outcome == report.Converged {
+		for i := range next.Pauses {
+			if p := next.Pauses[i]; p.Declaration == e.Name && !p.Over(time.Now()) {
+				r.Outcome, r.Paused, r.Text = report.Paused, &p, p.String()
+			}
+		}
+		if r.Outcome == report.Converged || r.Outcome == report.Paused {
 			r.State = report.State{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 1843}
 		} else {
 			r.Reason, r.Text = report.Exited, n.text

@@ -60,9 +60,9 @@ func (a advance) converged() int { return a.outcomes[report.Converged] }
 func (a advance) done() bool { return a.converged() == a.nodes && a.leaving == 0 }
 
 // stuck reports whether waiting longer cannot help: everything that is missing
-// was refused.
+// was refused, or is paused.
 func (a advance) stuck() bool {
-	return !a.done() && a.leaving == 0 && a.converged()+a.outcomes[report.Refused] == a.nodes
+	return !a.done() && a.leaving == 0 && a.converged()+a.outcomes[report.Refused]+a.outcomes[report.Paused] == a.nodes
 }
 
 // String is the last line of progress, without its time.

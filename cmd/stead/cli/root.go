@@ -138,7 +138,7 @@ func newRoot(o Options) *cobra.Command {
 	r := &reach{o: o}
 	r.flags(root.PersistentFlags())
 	root.AddCommand(newUp(o), newController(o), newHost(o), newRuntime(o), newEscalate(), newCredentials())
-	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newNode(r), newContext(r))
+	root.AddCommand(newApply(r), newDiff(r), newWithdraw(r), newGet(r), newDescribe(r), newEvents(r), newPause(r), newResume(r), newNode(r), newContext(r))
 	root.AddCommand(newUnits(r), newStatus(r), newStart(r), newStop(r), newRestart(r), newEnable(r), newDisable(r), newJournal(r), newCall(r))
 	root.AddCommand(newExplain(o), newCompletion(), newVersion(o))
 	complete(root, "context", r.completeContexts)

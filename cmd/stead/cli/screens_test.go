@@ -246,8 +246,8 @@ func TestScreenOfDeclarations(t *testing.T) {
 	}
 	golden(t, "declarations", 0, func(w screen) { w.got(wire.Declarations, wire.GetReply{Declarations: all}, false) })
 	golden(t, "declarations-wide", 0, func(w screen) { w.got(wire.Declarations, wire.GetReply{Declarations: all}, true) })
-	golden(t, "declaration", 100, func(w screen) { w.describeDeclaration(all[0], someReports()) })
-	golden(t, "declaration-to-a-viewer", 0, func(w screen) { w.describeDeclaration(all[1], nil) })
+	golden(t, "declaration", 100, func(w screen) { w.describeDeclaration(all[0], someReports(), false) })
+	golden(t, "declaration-to-a-viewer", 0, func(w screen) { w.describeDeclaration(all[1], nil, false) })
 }
 
 func TestScreenOfEvents(t *testing.T) {

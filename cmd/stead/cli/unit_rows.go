@@ -33,17 +33,17 @@ func (w screen) unitRows(node subject.Node, units []seats.UnitLine, o unitsOptio
 		}
 		switch {
 		case o.q.Files:
-			row = append(row, dash(u.Enablement), dash(u.Preset), dash(by.Name))
+			row = append(row, dash(u.Enablement), dash(u.Preset), dash(declarer(u.DeclaredBy)))
 		case o.output == "wide":
 			generation := ""
 			if by.Generation > 0 {
 				generation = fmt.Sprint(by.Generation)
 			}
-			row = append(row, dash(u.Load), dash(stateOf(u.Active, u.Sub)), dash(since), dash(u.Result), dash(u.Enablement), dash(by.Name), dash(generation), dash(by.Ensure), u.Description)
+			row = append(row, dash(u.Load), dash(stateOf(u.Active, u.Sub)), dash(since), dash(u.Result), dash(u.Enablement), dash(declarer(u.DeclaredBy)), dash(generation), dash(by.Ensure), u.Description)
 		case o.failed:
-			row = append(row, dash(loaded(u)), dash(since), dash(u.Result), dash(by.Name))
+			row = append(row, dash(loaded(u)), dash(since), dash(u.Result), dash(declarer(u.DeclaredBy)))
 		default:
-			row = append(row, dash(loaded(u)), dash(u.Enablement), dash(by.Name))
+			row = append(row, dash(loaded(u)), dash(u.Enablement), dash(declarer(u.DeclaredBy)))
 		}
 		rows = append(rows, row)
 	}

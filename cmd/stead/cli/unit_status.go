@@ -119,13 +119,14 @@ func (s *statusTeller) tell(node subject.Node, reply seats.StatusReply) error {
 	})
 }
 
-// unwanted reports whether a unit failed, or is not as its declaration has it.
+// unwanted reports whether a unit failed, or is not as its declaration has it. One
+// that is paused is as somebody wants it.
 func unwanted(u seats.UnitStatus) bool {
 	up := u.Active == "active" || u.Active == "activating" || u.Active == "reloading" || u.Active == "refreshing"
 	if u.Active == "failed" {
 		return true
 	}
-	if d := u.DeclaredBy; d != nil {
+	if d := u.DeclaredBy; d != nil && d.Paused == nil {
 		return (d.Ensure == "running" || d.Ensure == "restarted") && !up || d.Ensure == "stopped" && up
 	}
 	return false
@@ -138,10 +139,7 @@ func statusHead() []string {
 func (w screen) statusRows(node subject.Node, units []seats.UnitStatus) [][]string {
 	rows := make([][]string, 0, len(units))
 	for _, u := range units {
-		by, since := "", ""
-		if u.DeclaredBy != nil {
-			by = u.DeclaredBy.Name
-		}
+		by, since := declarer(u.DeclaredBy), ""
 		if u.Since != nil {
 			since = w.ago(*u.Since)
 		}

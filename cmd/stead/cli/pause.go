@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stead/host/unit"
+	"stead/mesh/subject"
+	"stead/mesh/wire"
+)
+
+const (
+	// heedFor is how long a node is waited for until it says that a unit is paused:
+	// who stops something right behind the command must not be put right.
+	heedFor = 10 * time.Second
+	// dayHours is what the d of a length stands for.
+	dayHours = 24
+)
+
+// length is the value of a flag that says for how long.
+type length time.Duration
+
+// Set takes what time.ParseDuration takes, behind a number of days.
+func (l *length) Set(s string) error {
+	days, rest, has := strings.Cut(s, "d")
+	if !has {
+		days, rest = "0", s
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	var d time.Duration
+	if err == nil && rest != "" {
+		d, err = time.ParseDuration(rest)
+	}
+	if err != nil || d < 0 || n == 0 && d == 0 {
+		return errors.New("a length has a unit, such as 30m, 2h or 3d, and is more than nothing")
+	}
+	*l = length(time.Duration(n)*dayHours*time.Hour + d)
+	return nil
+}
+
+func (l *length) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return time.Duration(*l).String()
+}
+
+// Type implements pflag.Value.
+func (l *length) Type() string { return "time" }
+
+// pauseOptions are the flags of pause and resume.
+type pauseOptions struct {
+	a      address
+	q      wire.PauseRequest
+	length length
+	output format
+}
+
+func newPause(r *reach) *cobra.Command {
+	var o pauseOptions
+	c := asks(&cobra.Command{
+		Use:   "pause UNIT --for TIME",
+		Short: "leave a unit as it is for a while: nothing of it is changed by stead",
+		Long: "pause has the host of a node leave a declared unit as it is: it is not put right,\n" +
+			"and nothing that is declared of it meanwhile, or withdrawn, is done. The pause\n" +
+			"ends by itself, by the clock of the node, also when that is cut off; then all of\n" +
+			"it is done. UNIT is one that something is declared of; --for is 1m to 7d. A unit\n" +
+			"that is paused already is paused anew. The command returns when the node says so.",
+		Example: "  stead pause web -n web1 --for 30m --reason 'a new disk'\n  stead pause reload-watcher --user -n ws1 --for 2d",
+		Args:    one("UNIT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.length == 0 {
+				return usageError{errors.New("--for is missing: a pause ends by itself"), "stead pause " + args[0] + " --for 30m"}
+			}
+			o.q.Unit, o.q.Seconds = args[0], int64(time.Duration(o.length)/time.Second)
+			return r.pause(c, o)
+		},
+	})
+	c.ValidArgsFunction = r.completeDeclaredUnits(&o.a)
+	f := c.Flags()
+	f.Var(&o.length, "for", "for `TIME`: 1m to 7d")
+	f.StringVar(&o.q.Reason, "reason", "", "say why, in `WORDS` for others to read")
+	complete(c, "for", cobra.NoFileCompletions)
+	complete(c, "reason", cobra.NoFileCompletions)
+	o.flags(r, c)
+	return c
+}
+
+func newResume(r *reach) *cobra.Command {
+	o := pauseOptions{q: wire.PauseRequest{End: true}}
+	c := asks(&cobra.Command{
+		Use:   "resume UNIT",
+		Short: "end the pause of a unit before its time",
+		Long: "resume ends the pause of a unit, whoever asked for it: the host does at once what\n" +
+			"it held back. What is paused on a node is in: stead describe node NODE.",
+		Example: "  stead resume web -n web1",
+		Args:    one("UNIT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.q.Unit = args[0]
+			return r.pause(c, o)
+		},
+	})
+	c.ValidArgsFunction = r.completePaused(&o.a)
+	o.flags(r, c)
+	return c
+}
+
+func (o *pauseOptions) flags(r *reach, c *cobra.Command) {
+	o.a.whereFlags(r, c)
+	o.a.scopeFlags(c)
+	formatFlag(c, &o.output)
+}
+
+// paused is what became of a pause on one node, as -o json has it.
+type paused struct {
+	Node string `json:"node"`
+	wire.ChangeReply
+	// Unconfirmed says that the node did not say yet that it heeds the pause.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+}
+
+// pause asks for one pause, or its end, on each node that is meant.
+func (r *reach) pause(c *cobra.Command, o pauseOptions) error {
+	if err := o.a.check(c); err != nil {
+		return err
+	}
+	o.q.Scope = o.a.scope()
+	return r.run(c.Context(), func(ctx context.Context, l *link) error {
+		nodes, err := o.a.find(ctx, r, l)
+		if err != nil {
+			return err
+		}
+		var all []paused
+		var end error
+		out := r.o.screen(c.OutOrStdout())
+		for _, node := range nodes {
+			p, err := r.pauseOn(ctx, l, node, o.q)
+			if err != nil {
+				return l.explain(c.Name(), err)
+			}
+			all = append(all, p)
+			switch refused := out.refusal(p.ChangeReply, "nothing was changed"); {
+			case refused != nil && len(nodes) == 1 && !o.output.coded():
+				return refused
+			case refused != nil:
+				complain(c.ErrOrStderr(), refused, "")
+				end = errTold
+			case p.Unconfirmed && end == nil:
+				end = errSilent
+			}
+			if err := o.tell(c.ErrOrStderr(), out, p); err != nil {
+				return err
+			}
+		}
+		if o.output.coded() {
+			if err := encode(out, string(o.output), all); err != nil {
+				return err
+			}
+		}
+		return end
+	})
+}
+
+// pauseOn asks for a pause on one node, and waits until that heeds it.
+func (r *reach) pauseOn(ctx context.Context, l *link, node subject.Node, q wire.PauseRequest) (paused, error) {
+	q.Node = string(node)
+	bound, cancel := r.bound(ctx)
+	reply, err := l.Pause(bound, q)
+	cancel()
+	p := paused{Node: q.Node, ChangeReply: reply}
+	if err != nil || q.End || reply.Pause == nil {
+		return p, err
+	}
+	ctx, cancel = context.WithTimeout(ctx, min(heedFor, time.Duration(r.timeout)))
+	defer cancel()
+	heeds := wire.GetRequest{Kind: wire.Reports, Names: []string{reply.Pause.Declaration}, Nodes: []string{q.Node}}
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		reports, err := r.collect(ctx, l, heeds)
+		if err == nil && slices.ContainsFunc(reports.Reports, func(n wire.NodeReport) bool { return n.Paused != nil && n.Paused.Same(*reply.Pause) }) {
+			return p, nil
+		}
+		if !pauseFor(ctx, pause) {
+			p.Unconfirmed = true
+			return p, nil
+		}
+	}
+}
+
+// tell says what became of a pause.
+func (o pauseOptions) tell(log io.Writer, out screen, p paused) error {
+	warn(log, p.Warnings)
+	if p.Pause == nil || o.output.coded() {
+		return nil
+	}
+	where := p.Node + inUser(string(p.Pause.Scope))
+	if o.q.End {
+		_, err := fmt.Fprintf(out, "resumed %s on %s\n", p.Pause.Unit, where)
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "paused %s on %s until %s\n", p.Pause.Unit, where, out.when(p.Pause.Until)); err != nil {
+		return err
+	}
+	if p.Unconfirmed {
+		warn(log, []string{fmt.Sprintf("%s has not said yet that it heeds this: until then it may put the unit right (stead get reports %s -n %s)", p.Node, p.Pause.Declaration, p.Node)})
+	}
+	fmt.Fprintf(log, "hint: to end it before: stead resume %s -n %s%s\n", p.Pause.Unit, p.Node, userFlag(string(p.Pause.Scope)))
+	return nil
+}
+
+// completeDeclaredUnits completes the units that something is declared of.
+func (r *reach) completeDeclaredUnits(a *address) cobra.CompletionFunc {
+	return func(c *cobra.Command, before []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []string
+		if len(before) == 0 {
+			r.brief(c, func(ctx context.Context, l *link) error {
+				reply, err := r.collect(ctx, l, wire.GetRequest{Kind: wire.Declarations, Nodes: a.nodes, Labels: a.labels})
+				for _, d := range reply.Declarations {
+					if (d.Scope == string(unit.User)) == a.user && !slices.Contains(names, d.Unit) {
+						names = append(names, d.Unit)
+					}
+				}
+				return err
+			})
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completePaused completes the units that are paused.
+func (r *reach) completePaused(a *address) cobra.CompletionFunc {
+	return func(c *cobra.Command, before []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []string
+		if len(before) == 0 {
+			r.brief(c, func(ctx context.Context, l *link) error {
+				reply, err := r.collect(ctx, l, wire.GetRequest{Kind: wire.Nodes, Nodes: a.nodes, Labels: a.labels})
+				for _, n := range reply.Nodes {
+					for _, p := range n.Pauses {
+						if (p.Scope == unit.User) == a.user && !slices.Contains(names, string(p.Unit)) {
+							names = append(names, string(p.Unit))
+						}
+					}
+				}
+				return err
+			})
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
