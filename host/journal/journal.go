@@ -72,7 +72,7 @@ func (b *Boot) find(ctx context.Context) (string, error) {
 }
 
 // Lines returns the last lines of each unit in this boot, oldest first, as
-// "15:04:05 message". A unit without lines is left out; a unit whose lines cannot
+// "15:04:05 message"; of one without any, those in which generators name it. A unit without lines is left out; a unit whose lines cannot
 // be read has one line that says why.
 func (r Reader) Lines(ctx context.Context, names []unit.Name) map[unit.Name][]string {
 	out := make(map[unit.Name][]string, len(names))
@@ -120,7 +120,11 @@ func (r Reader) read(ctx context.Context, n unit.Name, boot string) ([]string, e
 	if err != nil {
 		return nil, fault.New(fault.Failed, "journalctl", string(n), err)
 	}
-	return parse(out)
+	lines, err := parse(out)
+	if err == nil && len(lines) == 0 {
+		return r.generators(ctx, n, count, boot)
+	}
+	return lines, err
 }
 
 // last are the arguments for the last lines of a unit in a boot.

@@ -109,6 +109,32 @@ func TestVerbsActOnARealMachine(t *testing.T) {
 	t.Run("links", r.links)
 	t.Run("refusals", r.refusals)
 	t.Run("many at once", r.many)
+	// F102: every call opens a connection, or asks for signals, and never ends that.
+	// stead: has one connection to each manager, whatever is called and how often.
+	t.Run("F102 a thousand calls need no further connection", r.soak)
+}
+
+func (r real) soak(t *testing.T) {
+	r.t, r.rig.t = t, t
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(files)
+	}
+	none := 0
+	call := func(times int) {
+		for range times {
+			_, err := r.status(seats.StatusArguments{Unit: "seat-a", Lines: &none, Scope: "system"})
+			require.NoError(t, err)
+		}
+		for range times / 50 {
+			require.Equal(t, "done", r.acted(seats.Restart, seats.ActArguments{Unit: "seat-a"}).Result)
+		}
+	}
+	call(50)
+	before := open()
+	call(1000)
+	require.LessOrEqual(t, open(), before)
 }
 
 func (r real) jobs(t *testing.T) {

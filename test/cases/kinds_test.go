@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,31 @@ func TestF079TwoUnitsThatExcludeEachOtherDoNotFlap(t *testing.T) {
 	d.apply(d.service("a", "ensure: stopped\n", "[Unit]\nConflicts=f079-b.service\n"+sleeper))
 	d.converged()
 	require.Equal(t, "active", d.prop("f079-b.service", "ActiveState"))
+}
+
+// F090: a generator does not make its unit, because what it reads has an error.
+// stead: says that there is no such unit, and quotes what generators said of it; when
+// the unit is there it is started.
+func TestF090WhatAGeneratorSaidOfAMissingUnitIsQuoted(t *testing.T) {
+	d := sit(t)
+	const generator = "/etc/systemd/system-generators/f090-generator"
+	d.write("/srv/f090.conf", "exec /bin/sleep 100000\n")
+	require.NoError(t, d.node.WriteFile(generator, []byte(`#!/bin/sh
+case $(cat /srv/f090.conf) in
+exec=*) printf '[Service]\nExecStart=%s\n' "$(sed s/exec=// /srv/f090.conf)" > "$1/f090.service" ;;
+*) logger -t f090-generator "/srv/f090.conf:1: no equals sign" ;;
+esac
+`), 0o755))
+	d.Cleanup(func() { _, _ = d.node.Exec(context.Background(), "rm", generator) })
+	d.run("systemctl", "daemon-reload")
+	d.apply(d.service("", "ensure: running\n", ""))
+	d.says("f090", report.Failed, report.Missing)
+	d.quotes("f090", "/srv/f090.conf:1: no equals sign")
+	d.write("/srv/f090.conf", "exec=/bin/sleep 100000\n")
+	d.run("systemctl", "daemon-reload")
+	d.converged()
+	require.Equal(t, "generated", d.prop("f090.service", "UnitFileState"))
+	d.withdraw()
 }
 
 // F091: a unit refuses to be started or stopped by hand.
