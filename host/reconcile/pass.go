@@ -105,10 +105,12 @@ func (l *Loop) look(ctx context.Context, batch []*managed, reloaded bool) bool {
 	c := l.o.Clock()
 	for _, m := range batch {
 		m.looked = c.Wall
-		if m.same = m.same && !reloaded && m.owner.Name == ""; m.same {
+		read := reloaded || m.reread
+		m.reread = false
+		if m.same = m.same && !read && m.owner.Name == ""; m.same {
 			continue
 		}
-		if reloaded {
+		if read {
 			m.track = m.track.Reloaded(m.disk)
 		}
 		m.track = m.track.See(m.input(c))
@@ -162,6 +164,7 @@ func (l *Loop) unsure(ctx context.Context, batch []*managed, c plan.Clock) {
 // and need not be looked at again for it.
 func (l *Loop) drainJobs(batch []*managed) {
 	ch := l.o.Manager.Drain()
+	l.heardReload(ch.Reloaded)
 	in := make(map[*managed]bool, len(batch))
 	for _, m := range batch {
 		in[m] = true
@@ -235,6 +238,7 @@ func (l *Loop) decide(batch []*managed) {
 		m.plan, m.decided = plan.Decide(m.input(c)), m.decl
 	}
 	l.apart(batch, c)
+	l.conceal(batch)
 	l.hold(batch, c)
 }
 

@@ -92,6 +92,22 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 	return waiting
 }
 
+// heardReload takes in that somebody's reload has ended: it pays for what was written
+// before it began.
+func (l *Loop) heardReload(began time.Time) {
+	if began.IsZero() {
+		return
+	}
+	owed := false
+	for _, m := range l.units {
+		if m.owes != "" && m.owed.Before(began) {
+			m.owes, m.reread, m.dirty = "", true, true
+		}
+		owed = owed || m.owes != ""
+	}
+	l.memory.OwesReload = l.memory.OwesReload && owed
+}
+
 // gathering reports whether a reload that only units being given back wait for
 // can do with waiting a moment: others of them are about to stop, and then one
 // reload serves all.

@@ -215,8 +215,8 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 			continue
 		}
 		done[w.m] = true
-		if w.ofUnit() && !w.m.left() {
-			w.m.owes = reasonOf(w.m)
+		if w.ofUnit() {
+			w.m.owes, w.m.owed = reasonOf(w.m), l.now()
 		}
 		if _, under := w.m.mem.Before[w.step.Path]; under {
 			w.m.mem.Before, w.m.unsaved = maps.Clone(w.m.mem.Before), true
@@ -226,16 +226,12 @@ func (l *Loop) wrote(todo []work, applied plan.Applied) map[*managed]bool {
 	}
 	l.tidy(todo)
 	for _, m := range l.units {
-		if !m.ofFile() && m.name.IsInstance() && done[l.units[m.name.Template()]] && !m.left() {
-			m.owes = "its template changed"
+		if !m.ofFile() && m.name.IsInstance() && done[l.units[m.name.Template()]] {
+			m.owes, m.owed = "its template changed", l.now()
 		}
 	}
 	return done
 }
-
-// left reports whether the manager's reload for m is left to somebody else, whom it
-// is not told of: then the manager's word for what it has read is taken.
-func (m *managed) left() bool { return m.decl != nil && m.decl.Service.DaemonReload != "" }
 
 // keeps adds to the last few notes on what was kept.
 func (m *managed) keeps(note string) {

@@ -3,6 +3,7 @@ package systemd
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"stead/host/unit"
 )
@@ -18,6 +19,8 @@ type changes struct {
 	mu        sync.Mutex
 	all       bool
 	reloading bool
+	began     time.Time // when the reload began that is under way, or the last one
+	reloaded  time.Time // of one that ended since the last drain
 	units     []unit.Name
 	seen      map[unit.Name]bool
 	jobs      []unit.JobEnd
@@ -31,8 +34,8 @@ func newChanges() *changes {
 func (c *changes) drain() unit.Changes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := unit.Changes{All: c.all, Units: c.units, Jobs: c.jobs}
-	c.all, c.units, c.jobs = false, nil, nil
+	out := unit.Changes{All: c.all, Units: c.units, Jobs: c.jobs, Reloaded: c.reloaded}
+	c.all, c.units, c.jobs, c.reloaded = false, nil, nil, time.Time{}
 	clear(c.seen)
 	select {
 	case <-c.wake: // it was for what is drained now
@@ -96,6 +99,12 @@ func hand(ch chan<- struct{}) {
 // reload notes that a reload began or ended.
 func (c *changes) reload(active bool) {
 	c.mu.Lock()
+	switch {
+	case active && !c.reloading:
+		c.began = time.Now()
+	case !active && c.reloading: // of one that began before anybody listened it is not known when
+		c.reloaded = c.began
+	}
 	c.reloading = active
 	if !active {
 		c.setAll()

@@ -84,18 +84,25 @@ func TestSignalThatSaysNothingNewWakesNobody(t *testing.T) {
 
 func TestReloadListsNothingAndThenAll(t *testing.T) {
 	p, m := quietPeer(t)
-	s := p.session()
+	s, before := p.session(), time.Now()
 	s.signal(busPath, managerIfc, "Reloading", true)
 	s.changed("a.service", unitIfc, state("active", 1))
 	p.sync(m)
 	require.Empty(t, m.Wake())
 	require.Zero(t, m.Drain())
+	began := time.Now()
 	s.jobRemoved(3, "a.service", "done")
 	p.sync(m)
 	require.Equal(t, unit.Changes{Jobs: []unit.JobEnd{{ID: 3, Unit: "a.service", Result: unit.JobDone}}}, m.Drain())
 	s.signal(busPath, managerIfc, "Reloading", false)
 	p.sync(m)
-	require.Equal(t, unit.Changes{All: true}, m.Drain())
+	got := m.Drain()
+	require.True(t, got.Reloaded.After(before) && got.Reloaded.Before(began), "when it began")
+	got.Reloaded = time.Time{}
+	require.Equal(t, unit.Changes{All: true}, got)
+	s.signal(busPath, managerIfc, "Reloading", false)
+	p.sync(m)
+	require.Zero(t, m.Drain().Reloaded, "of one that began before anybody listened nothing is known")
 }
 
 func TestConnectionLostDuringAReloadListsChangesAgain(t *testing.T) {

@@ -1,5 +1,7 @@
 package unit
 
+import "time"
+
 // JobType is what a job does to its unit.
 type JobType string
 
@@ -67,4 +69,7 @@ type Changes struct {
 	All   bool     // look at everything: a reload, a lost connection, too many changes to list
 	Units []Name   // primary names of units whose state changed
 	Jobs  []JobEnd // jobs that ended, in order
+	// Reloaded is when the reload began that ended last, whoever asked for it, as far
+	// as that was heard; zero when none ended.
+	Reloaded time.Time
 }

@@ -125,12 +125,12 @@ func (f *Fake) Reload(ctx context.Context) (time.Duration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log = append(f.log, "reload")
-	f.reload()
+	f.reload(began)
 	return time.Since(began), after(nil)
 }
 
-// reload loads all definitions anew.
-func (f *Fake) reload() {
+// reload loads all definitions anew; it began then.
+func (f *Fake) reload(began time.Time) {
 	clear(f.starts)
 	clear(f.skipped)
 	for _, u := range f.units {
@@ -140,6 +140,7 @@ func (f *Fake) reload() {
 	f.pin()
 	f.collect()
 	if f.link != nil {
+		f.pending.Reloaded = began
 		f.tellAll()
 	}
 }

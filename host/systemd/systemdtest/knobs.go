@@ -153,7 +153,7 @@ func (o fakeOther) Enqueue(_ context.Context, jobs []unit.JobRequest) []unit.Que
 func (o fakeOther) Reload(context.Context) (time.Duration, error) {
 	o.f.mu.Lock()
 	defer o.f.mu.Unlock()
-	o.f.reload()
+	o.f.reload(time.Now())
 	return o.f.opts.ReloadTook, nil
 }
 
