@@ -37,9 +37,11 @@ type managed struct {
 	barred  bool      // an obstacle is what was last reported of it
 	again   time.Time // look again by then
 	looked  time.Time
-	stale   bool   // disk is older than what was last written
-	unsaved bool   // mem differs from the ledger
-	owes    string // why a reload is owed: its files were changed, and the manager has not reloaded since
+	stale   bool      // disk is older than what was last written
+	unsaved bool      // mem differs from the ledger
+	owes    string    // why a reload is owed: its files were changed, and the manager has not reloaded since
+	owed    time.Time // when they were changed
+	reread  bool      // somebody else's reload has paid that, and m was not looked at since
 
 	rep      *report.Report
 	steps    []report.Step
@@ -159,6 +161,7 @@ func (l *Loop) due(now time.Time) []*managed {
 // drain takes the manager's changes in.
 func (l *Loop) drain() {
 	ch := l.o.Manager.Drain()
+	l.heardReload(ch.Reloaded)
 	if ch.All {
 		l.all()
 	}

@@ -19,7 +19,12 @@ import (
 )
 
 // trigger is the path of a file that units cite.
-func (r *rig) trigger(name string) string { return filepath.Join(filepath.Dir(r.etc), "conf", name) }
+func (r *rig) trigger(name string) string {
+	if r.conf != "" {
+		return filepath.Join(r.conf, name)
+	}
+	return filepath.Join(filepath.Dir(r.etc), "conf", name)
+}
 
 // pull changes what units cite; "" takes it away. Who watches is told.
 func (r *rig) pull(name, text string) {

@@ -43,6 +43,7 @@ type rig struct {
 	heard   func(*managed, report.Step)
 	full    time.Duration // between full looks; 0 is the default
 	gate    *barrier      // nil: open
+	conf    string        // of what units cite; "" is beside the folders of units
 }
 
 // inRig runs f with a running loop.
