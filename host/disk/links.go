@@ -69,15 +69,24 @@ func (u *one) install(s *search, definition string) install.Result {
 		known = known && n == u.q.Unit
 		return s.lookup(n)
 	}
-	r, err := install.Links(u.q.Unit, o)
+	r, err := install.Links(u.named(), o)
 	if err != nil {
-		u.d.Errs = append(u.d.Errs, failure("read", string(u.q.Unit), err))
+		u.d.Errs = append(u.d.Errs, failure("read", string(u.named()), err))
 		return r
 	}
 	if known {
 		u.results.keep(definition, r)
 	}
 	return r
+}
+
+// named is the unit whose [Install] section counts: where the declared name is an alias,
+// the one that it stands for.
+func (u *one) named() unit.Name {
+	if st := u.q.Status; st.Load == unit.Loaded && st.ID != "" && u.q.Service.Content == nil {
+		return st.ID
+	}
+	return u.q.Unit
 }
 
 // present reports whether a link that leads elsewhere does for l all the same.

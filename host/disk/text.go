@@ -86,7 +86,8 @@ func define(key, fragment string, files []*thing, version int) def {
 		RemainAfter: yes(last(f, "Service", "RemainAfterExit")),
 		RefuseStart: yes(last(f, "Unit", "RefuseManualStart")),
 		RefuseStop:  yes(last(f, "Unit", "RefuseManualStop")),
-		Conditions:  conditions(f),
+		Conditions:  conditions(f, "Condition"),
+		Asserts:     conditions(f, "Assert"),
 		Conflicts:   conflicts(f),
 		Deadly:      deadly(f, version),
 	}}
@@ -108,13 +109,14 @@ func deadly(f unit.File, version int) string {
 	return ""
 }
 
-// conditions are the lines that must be met for a start. An empty one of any
-// kind takes all before it back (systemd.unit(5), Conditions and Asserts).
-func conditions(f unit.File) []string {
+// conditions are the lines that must be met for a start, Condition…= or Assert…=. An
+// empty one of any kind takes all before it back (systemd.unit(5), Conditions and
+// Asserts).
+func conditions(f unit.File, word string) []string {
 	var all []string
 	for key, value := range f.Entries("Unit") {
 		switch {
-		case !strings.HasPrefix(key, "Condition"):
+		case !strings.HasPrefix(key, word):
 		case value == "":
 			all = nil
 		default:

@@ -193,7 +193,7 @@ func down(in Input, d *Decision) {
 }
 
 func whyReset(in Input) string {
-	if in.Memory.Taken.Digest != in.Disk.Loaded {
+	if newer(in.Memory.Taken.Digest, in) || newer(in.Track.Job.Digest, in) {
 		return "it failed with an older definition"
 	}
 	return "it failed before its triggers changed"
@@ -215,15 +215,17 @@ func whyDown(in Input, d *Decision) {
 	if len(t.unmet) > 0 {
 		c := t.unmet[0]
 		if c.Assert {
-			d.fail(report.JobEnded, "%s is not met", c.Text)
+			d.fail(report.JobEnded, "%s", unmet(c.Text, "assert", in.Disk.Text.Asserts))
 		} else {
-			d.wait(report.Condition, "%s", unmet(c, in.Disk.Text.Conditions))
+			d.wait(report.Condition, "%s", unmet(c.Text, "condition", in.Disk.Text.Conditions))
 		}
 		return
 	}
 	switch {
 	case t.Fought > 0 && t.Tries <= 1:
 		d.contested(in)
+	case st.Active == unit.Inactive && t.Last == unit.JobAssert && len(in.Disk.Text.Asserts) > 0:
+		d.fail(report.JobEnded, "%s", unmet("", "assert", in.Disk.Text.Asserts))
 	case st.Active == unit.Inactive && t.Last != "" && t.Last != unit.JobDone:
 		d.fail(report.JobEnded, "its %s job ended: %s", t.Job.Type, jobWords(t.Last))
 	case st.Active == unit.Inactive && t.Last == unit.JobDone && st.Trouble.ExitCode == 0:
@@ -234,18 +236,18 @@ func whyDown(in Input, d *Decision) {
 	}
 }
 
-// unmet names the condition that held a start back. systemd forgets which one it
-// was when nothing refers to the unit; then the lines of its files tell.
-func unmet(c unit.Condition, lines []string) string {
+// unmet names the condition, or assert, that held a start back. systemd forgets which
+// one it was when nothing refers to the unit; then the lines of its files tell.
+func unmet(text, word string, lines []string) string {
 	switch {
-	case c.Text != "":
-		return c.Text + " is not met"
+	case text != "":
+		return text + " is not met"
 	case len(lines) == 1:
 		return lines[0] + " is not met"
 	case len(lines) > 1:
-		return "one of its conditions is not met: " + strings.Join(lines, ", ")
+		return fmt.Sprintf("one of its %ss is not met: %s", word, strings.Join(lines, ", "))
 	}
-	return "a condition is not met"
+	return "its " + word + " is not met"
 }
 
 // oneshot converges a oneshot that has run, and says when that was not now.
@@ -258,22 +260,25 @@ func oneshot(in Input, d *Decision) {
 
 func stopped(in Input, d *Decision) {
 	st := in.Status
+	for _, by := range in.Track.triggers {
+		if !in.masked() {
+			d.warn("%s may start it again", by)
+		}
+	}
 	switch {
 	case st.Active.Down() && st.Job.ID == 0:
-		for _, by := range st.Trouble.Triggers {
-			if !in.masked() {
-				d.warn("%s may start it again", by)
-			}
-		}
 		settle(in, d)
 	case st.Active == unit.Deactivating:
 		coming(in, d, report.Stopping)
 	case in.Disk.Text.RefuseStop:
 		d.refuse(report.ManualOnly, "%s refuses to be stopped by hand (RefuseManualStop=)", st.ID)
 	case !in.Track.free(in.Clock.Wall):
-		if in.Track.Fought > 0 {
+		switch {
+		case in.Track.Fought > 0:
 			d.contested(in)
-		} else {
+		case in.Track.Last == unit.JobDone:
+			d.fail(report.JobEnded, "it was stopped, and is started again from outside")
+		default:
 			d.fail(report.JobEnded, "it is still %s; its stop job ended: %s", st.Active, jobWords(in.Track.Last))
 		}
 		d.by(in.Track.NotBefore)

@@ -35,6 +35,7 @@ type Memory struct {
 
 	Loaded  Loaded  `json:"loaded,omitzero"`
 	Taken   Taken   `json:"taken,omitzero"`
+	Began   Taken   `json:"began,omitzero"` // what the run had taken in when it was first seen: a reload adds to Taken alone
 	Oneshot Oneshot `json:"oneshot,omitzero"`
 	// Triggers is what was seen and taken in of each declared trigger, by path.
 	Triggers map[string]Trigger `json:"triggers,omitempty"`

@@ -87,6 +87,7 @@ type Text struct {
 	RefuseStart   bool     // RefuseManualStart=
 	RefuseStop    bool     // RefuseManualStop=
 	Conditions    []string // Condition…= lines in force
+	Asserts       []string // Assert…= lines in force
 	Conflicts     []string // what Conflicts= names, specifiers unresolved
 	InstallErrors []string // what is wrong with its [Install] section
 	InstallFailed bool     // enabling it by systemd's own means would end in an error

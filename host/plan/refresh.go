@@ -65,7 +65,7 @@ func pending(in Input) bool { return stale(in) != "" }
 // is made of now.
 func older(in Input) bool {
 	m := in.Memory
-	if m.Taken.Digest != "" && m.Taken.Digest != in.Disk.Loaded {
+	if newer(m.Taken.Digest, in) || newer(in.Track.Job.Digest, in) {
 		return true
 	}
 	for p, now := range in.Disk.Triggers {
@@ -75,6 +75,9 @@ func older(in Input) bool {
 	}
 	return false
 }
+
+// newer reports whether the definition is another one than the run, or job, began with.
+func newer(began string, in Input) bool { return began != "" && began != in.Disk.Loaded }
 
 // refreshes is the step that takes a change in; false when there is none to take.
 func refreshes(in Input) (Action, bool) {
@@ -136,11 +139,22 @@ func (d *Decision) noted(in Input) {
 	if how := onChange(in); in.Service.Unit.Type() == "timer" && (how == shape.RestartOnChange || how == shape.ReloadOrRestart) {
 		d.warn("on_change: %s of a timer may start what it is for at once (OnActiveSec=, Persistent=); without it the timer takes a new schedule in as it is", how)
 	}
+	if restartWaits(in) {
+		d.warn("%s runs since before its definition changed: what only a start takes in, such as ExecStart= and Environment=, waits for a restart", in.Status.ID)
+	}
 	for _, p := range slices.Sorted(maps.Keys(in.Disk.Triggers)) {
 		if t := in.Disk.Triggers[p].Trouble; t != "" {
 			d.warn("trigger %s: %s", p, t)
 		}
 	}
+}
+
+// restartWaits reports whether the run has taken a new definition in as far as that
+// goes without a restart, by a reload or because on_change: none says so.
+func restartWaits(in Input) bool {
+	st, m := in.Status, in.Memory
+	return st.Active.Up() && restarts(st.ID) && m.Began.Invocation == st.Invocation && m.Began.Digest != "" &&
+		m.Taken.Invocation == st.Invocation && m.Taken.Digest == in.Disk.Loaded && m.Began.Digest != m.Taken.Digest
 }
 
 // triggers brings up to date what was seen and taken in of each trigger. Bytes that

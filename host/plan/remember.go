@@ -46,6 +46,9 @@ func Remember(in Input) (Memory, bool) {
 	}
 	if st.Active.Up() && st.Invocation != "" {
 		m.Taken = Taken{Digest: taken(in), Invocation: st.Invocation}
+		if m.Began.Invocation != st.Invocation {
+			m.Began = m.Taken
+		}
 	}
 	if m.Loaded.Digest != in.Disk.Loaded || m.Loaded.Boot != in.Clock.Boot {
 		m.Loaded = Loaded{Digest: in.Disk.Loaded, Boot: in.Clock.Boot, At: in.Clock.Monotonic}
@@ -60,7 +63,7 @@ func Remember(in Input) (Memory, bool) {
 }
 
 func (m Memory) differs(o Memory) bool {
-	return m.Taken != o.Taken || m.Loaded != o.Loaded || m.Oneshot != o.Oneshot || m.Restarted != o.Restarted
+	return m.Taken != o.Taken || m.Began != o.Began || m.Loaded != o.Loaded || m.Oneshot != o.Oneshot || m.Restarted != o.Restarted
 }
 
 // taken is the digest of the definition that the present run has taken in.

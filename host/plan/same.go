@@ -26,5 +26,5 @@ func (t Text) equal(o Text) bool {
 	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.Reloads == o.Reloads && t.RemainAfter == o.RemainAfter &&
 		t.HasInstall == o.HasInstall && t.RefuseStart == o.RefuseStart && t.RefuseStop == o.RefuseStop &&
 		t.InstallFailed == o.InstallFailed && t.Deadly == o.Deadly &&
-		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)
+		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Asserts, o.Asserts) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)
 }

@@ -52,6 +52,7 @@ type Track struct {
 	restarts    uint32
 	restartsSet bool
 	ending      string           // how its last run that went wrong ended
+	triggers    []unit.Name      // what could start it when it was last seen down
 	unmet       []unit.Condition // what skipped its last start; systemd forgets it with a reload
 
 	reloaded bool      // a reload of ours has succeeded, and that was not remembered yet
@@ -177,6 +178,9 @@ func (t Track) See(in Input) Track {
 	} else if in.Status.Active != unit.Inactive {
 		t.unmet = nil
 	}
+	if in.Status.Active.Down() && in.Status.Job.ID == 0 {
+		t.triggers = in.Status.Trouble.Triggers // systemd is not asked for them while it runs
+	}
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)
 	}
@@ -204,7 +208,7 @@ func (t Track) restart(in Input) Track {
 	}
 	fresh := Track{key: key, seen: t.seen, at: t.at, Begun: in.Clock.Wall, Job: t.Job, Undone: t.Undone,
 		UndoneHow: t.UndoneHow, Fought: t.Fought, restarts: t.restarts, restartsSet: t.restartsSet,
-		reloaded:    t.reloaded,
+		reloaded: t.reloaded, triggers: t.triggers,
 		ReloadedFor: t.ReloadedFor, Settled: t.Settled, put: t.put, other: t.other, otherSince: t.otherSince}
 	if t.Fought > 0 {
 		fresh.NotBefore = t.NotBefore
@@ -278,7 +282,7 @@ func (t Track) drift(in Input) Track {
 	case e == shape.Running && st.Active.Down() && !oneshotDone(in):
 		how = t.downBy(in)
 	case e == shape.Stopped && (st.Active.Up() || st.Active == unit.Activating):
-		how = "started from outside"
+		how = startedOutside
 	}
 	if how == "" {
 		how = fileDrift(in)
@@ -310,7 +314,10 @@ func (t Track) rewritten(in Input) Track {
 	return t.undone(how, in.Clock.Wall)
 }
 
-const endedAlone = "its process ended by itself"
+const (
+	endedAlone     = "its process ended by itself"
+	startedOutside = "started from outside"
+)
 
 func (t Track) downBy(in Input) string {
 	if in.Clock.Wall.Sub(t.foreign) < fightWindow && !t.foreign.IsZero() {
@@ -364,8 +371,8 @@ func (t Track) judge(in Input) Track {
 		failed = wasDown(in.Memory) != st.Active.Down()
 	case e == shape.Running:
 		failed = st.Active.Down() && !oneshotDone(in)
-	case e == shape.Stopped:
-		failed = st.Active.Up()
+	case e == shape.Stopped: // a job against it is the beginning of the next run
+		failed = st.Active.Up() || st.Active == unit.Activating || st.Job.ID != 0 && st.Job.Type != unit.StopJob
 	default:
 		failed = st.Active == unit.FailedState
 	}
@@ -374,7 +381,13 @@ func (t Track) judge(in Input) Track {
 	}
 	if failed {
 		t.judged = t.Tries
-		t.NotBefore = in.Clock.Wall.Add(delay(t.Tries))
+		again := in.Clock.Wall.Add(delay(t.Tries))
+		if ensure(in) == shape.Stopped && t.Last == unit.JobDone {
+			t = t.undone(startedOutside, in.Clock.Wall) // it was down, if only for a moment
+		}
+		if t.NotBefore.Before(again) {
+			t.NotBefore = again
+		}
 	}
 	return t
 }

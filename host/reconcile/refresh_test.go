@@ -187,7 +187,9 @@ func TestAReloadIsNeverARestart(t *testing.T) {
 
 		next := service("web", "/bin/sleep infinity", r.cites(shape.ReloadOnChange, "a"), reloadable)
 		r.declare(next)
-		require.Empty(t, r.after(3*time.Second).outcome("web.service", report.Converged, "").Warnings)
+		rep = r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		require.Len(t, rep.Warnings, 1)
+		require.Contains(t, rep.Warnings[0], "web.service runs since before its definition changed")
 		require.Equal(t, []string{"start", "reload"}, r.jobs("web.service"))
 	})
 }

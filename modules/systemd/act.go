@@ -224,7 +224,20 @@ func (v view) after(ctx context.Context, act escalate.Act, jobs []job) {
 		if act == escalate.Stop && j.err == nil {
 			j.acted.Note = joined(j.acted.Note, triggered(j.target.TriggeredBy, now))
 		}
+		if act != escalate.Stop && j.err == nil && j.acted.Result == string(unit.JobDone) && unit.ActiveState(j.acted.After.Active) == unit.Inactive {
+			j.acted.Note = joined(j.acted.Note, v.skipped(ctx, j.target.ID))
+		}
 	}
+}
+
+// skipped says which condition kept a unit from being started, whose start job is
+// done all the same; "" when it was none, or systemd has forgotten it.
+func (v view) skipped(ctx context.Context, n unit.Name) string {
+	d, err := v.Details(ctx, n)
+	if err != nil || len(d.Unmet) == 0 || d.Unmet[0].Text == "" {
+		return ""
+	}
+	return "it was not started: " + d.Unmet[0].Text + " is not met"
 }
 
 // unseen tells that nothing could be read behind an act.
