@@ -89,6 +89,8 @@ func define(key, fragment string, files []*thing, version int) def {
 		Conditions:  conditions(f, "Condition"),
 		Asserts:     conditions(f, "Assert"),
 		Conflicts:   conflicts(f),
+		Serves:      last(f, "Socket", "Service"),
+		Accepts:     yes(last(f, "Socket", "Accept")),
 		Deadly:      deadly(f, version),
 	}}
 }

@@ -88,6 +88,8 @@ type Text struct {
 	RefuseStop    bool     // RefuseManualStop=
 	Conditions    []string // Condition…= lines in force
 	Asserts       []string // Assert…= lines in force
+	Serves        string   // of a socket: Service=, specifiers unresolved; "" when unset
+	Accepts       bool     // of a socket: it has an instance of its service for each connection
 	Conflicts     []string // what Conflicts= names, specifiers unresolved
 	InstallErrors []string // what is wrong with its [Install] section
 	InstallFailed bool     // enabling it by systemd's own means would end in an error

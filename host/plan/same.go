@@ -25,6 +25,6 @@ func (w Want) equal(o Want) bool {
 func (t Text) equal(o Text) bool {
 	return t.Kind == o.Kind && t.Type == o.Type && t.PIDFile == o.PIDFile && t.Reloads == o.Reloads && t.RemainAfter == o.RemainAfter &&
 		t.HasInstall == o.HasInstall && t.RefuseStart == o.RefuseStart && t.RefuseStop == o.RefuseStop &&
-		t.InstallFailed == o.InstallFailed && t.Deadly == o.Deadly &&
+		t.InstallFailed == o.InstallFailed && t.Deadly == o.Deadly && t.Serves == o.Serves && t.Accepts == o.Accepts &&
 		slices.Equal(t.Conditions, o.Conditions) && slices.Equal(t.Asserts, o.Asserts) && slices.Equal(t.Conflicts, o.Conflicts) && slices.Equal(t.InstallErrors, o.InstallErrors)
 }

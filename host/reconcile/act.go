@@ -15,8 +15,7 @@ import (
 // one, and which definition is loaded.
 func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 	var failed []unit.Name
-	var jobs []unit.JobRequest
-	var whose []work
+	batch, whose := l.freed(ctx, batch)
 	for _, m := range batch {
 		for _, s := range m.plan.Steps {
 			if s.Action == plan.ResetFailed {
@@ -24,8 +23,7 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 				l.step(m, s, 0, nil)
 				continue
 			}
-			j, ok := s.Job()
-			if !ok {
+			if _, is := s.Job(); !is {
 				continue
 			}
 			if m.mem.Activity == "" {
@@ -34,8 +32,13 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 			if mem, changed := plan.Intend(m.input(l.o.Clock()), s); changed {
 				m.mem, m.unsaved = mem, true
 			}
-			jobs, whose = append(jobs, j), append(whose, work{m: m, step: s})
+			whose = append(whose, work{m: m, step: s})
 		}
+	}
+	asQueued(whose)
+	jobs := make([]unit.JobRequest, len(whose))
+	for i, w := range whose {
+		jobs[i], _ = w.step.Job()
 	}
 	rec := plan.Record{Blobs: make(map[string][]byte)}
 	before := l.settleMemory(batch, rec.Blobs)
@@ -70,6 +73,9 @@ func (l *Loop) act(ctx context.Context, batch []*managed) (int, error) {
 func (l *Loop) queued(w work, q unit.Queued) {
 	now := l.now()
 	l.step(w.m, w.step, 0, q.Err)
+	if w.step.Unit != w.m.name {
+		return // of a unit that nobody declares; what comes of it shows in the own job
+	}
 	if q.Err != nil {
 		w.m.trials = append(w.m.trials, q.Err)
 		w.m.track = w.m.track.Rejected(now)
