@@ -111,8 +111,12 @@ func keep(t *testing.T, run func(context.Context) error) {
 	})
 }
 
-// F014: the bus of the session lets root in nowhere, and is not used; the private
-// socket lets root in as uid 0. F017: each of many connections becomes usable.
+// F014: root connects to the session bus of another user, and is turned away.
+// stead: does not use that bus; it connects to the private socket of the account's
+// manager, which lets root in as uid 0, and to nobody else on it.
+//
+// F017: the first call on a new connection to a private socket is swallowed.
+// stead: pings until it is answered, before any real call.
 func TestF014F017RootReachesTheManagerOfAnAccountByItsPrivateSocket(t *testing.T) {
 	if !lab.Inside(t, lab.Options{}) {
 		return

@@ -132,7 +132,7 @@ const thisFile = "document_test.go"
 var (
 	// subtest begins with the ids of its cases.
 	subtest = regexp.MustCompile(`^(F\d{3} )+`)
-	told    = regexp.MustCompile(`(?s)^((?:F\d{3} ?)+): (.*?)\nstead: (.*)$`)
+	told    = regexp.MustCompile(`(?s)^(F\d{3}): (.*?)\nstead: (.*)$`)
 )
 
 // read adds the tests of one file.
@@ -140,13 +140,11 @@ func read(fset *token.FileSet, file string, syntax *ast.File, all map[string][]t
 	// above has what the comment that ends on a line tells of a case.
 	above := map[int]func(*trial, string){}
 	for _, g := range syntax.Comments {
-		m := told.FindStringSubmatch(strings.TrimSpace(g.Text()))
-		if m == nil {
-			continue
-		}
 		above[fset.Position(g.End()).Line] = func(c *trial, id string) {
-			if strings.Contains(m[1], id) {
-				c.what, c.answer = unwrapped(m[2]), unwrapped(m[3])
+			for part := range strings.SplitSeq(strings.TrimSpace(g.Text()), "\n\n") { // one for each case of a test of several
+				if m := told.FindStringSubmatch(part); m != nil && m[1] == id {
+					c.what, c.answer = unwrapped(m[2]), unwrapped(m[3])
+				}
 			}
 		}
 	}

@@ -42,30 +42,48 @@ func TestUserScopeCases(t *testing.T) {
 		m.t = t
 	}
 
+	// F001: a privileged tool acts on the units of an account by what it inherited of the
+	// environment.
+	// stead: derives the runtime folder and socket from the uid alone; no such account, linger
+	// off, manager down and connection refused are different reasons.
 	part("F001 nothing that is inherited says whose manager it is", func(t *testing.T) {
 		require.Equal(t, daemon(0), m.read(opal.unit("mine.service")))
 		require.Equal(t, "active", opal.ask("mine.service", "ActiveState"))
 		require.Equal(t, "", m.Run(t, "sh", "-c", "find /root/.config -name mine.service 2>/dev/null; true"))
 	})
+	// F011: lingering is turned on, and the manager is used before it is up.
+	// stead: waits, within bounds, until the manager answers, and only then acts.
 	part("F011 the first start waited for the manager", func(t *testing.T) {
 		for _, s := range m.report("mine").Steps {
 			require.Empty(t, s.Error, s.Action)
 		}
 		require.True(t, opal.lingers())
 	})
+	// F025: what works in a shell of root does not from inside the tool's own service.
+	// stead: does all of this from its own hardened unit: files by a child that is the
+	// account, jobs over the manager's private socket.
 	part("F025 it is done from inside the hardened unit", func(t *testing.T) {
 		require.Equal(t, "yes yes", m.prop(service, "NoNewPrivileges")+" "+m.prop(service, "ProtectSystem"))
 		require.Equal(t, "opal opal", strings.TrimSpace(m.Run(t, "stat", "-c", "%U %G", opal.unit("mine.service"))))
 	})
+	// F039: a user unit is enabled for multi-user.target, which a user manager does not have.
+	// stead: makes the link, and warns that this manager does not know the target: nothing
+	// starts the unit.
 	part("F039 a target that this manager does not have is warned of", func(t *testing.T) {
 		r := m.outcome("multi", report.Converged, "")
 		require.Contains(t, strings.Join(r.Warnings, "\n"), "multi-user.target")
 	})
+	// F078: a user unit hangs on graphical-session.target, and nobody logs in.
+	// stead: warns that it is enabled for a target that is not active; that is no drift unless
+	// ensure: running is declared.
 	part("F078 a target that nothing starts is warned of, and is no drift", func(t *testing.T) {
 		r := m.outcome("panel", report.Converged, "")
 		require.Contains(t, strings.Join(r.Warnings, "\n"), "graphical-session.target")
 		require.Equal(t, unit.Inactive, r.State.Active)
 	})
+	// F047: a file below /etc/systemd/user changes, and user managers go on with the old one.
+	// stead: sees the change, reloads the manager of the account, and restarts what runs with
+	// it.
 	part("F047 a file for all users that changed is taken in", func(t *testing.T) {
 		before := opal.ask("all.service", "MainPID")
 		require.NoError(t, m.WriteFile("/etc/systemd/user/all.service", []byte(daemon(40)), 0o644))
@@ -75,11 +93,17 @@ func TestUserScopeCases(t *testing.T) {
 		})
 		require.Equal(t, "no", opal.ask("all.service", "NeedDaemonReload"))
 	})
+	// F049: a unit that only a timer starts changes, and nothing is reloaded, as it is neither
+	// active nor enabled.
+	// stead: reloads for any file that changed, and starts nothing for it.
 	part("F049 what only a timer starts is read anew, and not started", func(t *testing.T) {
 		m.converged(m.declare(map[string]string{"tick": strings.Replace(files["tick"], "echo 1", "echo 2", 1)}))
 		require.Contains(t, opal.ask("tick.service", "ExecStart"), "echo 2")
 		require.Empty(t, opal.ask("tick.service", "InvocationID"))
 	})
+	// F061: units of all users are enabled, and the tool wants to reload some user's bus.
+	// stead: has no scope of all users, and says so where one is declared; files and links
+	// alone start nothing.
 	part("F061 files and links alone start nothing, and there is no scope of all users", func(t *testing.T) {
 		require.Equal(t, opal.unit("files.service"), m.link(opal.unit("default.target.wants/files.service")))
 		require.Equal(t, "inactive", opal.ask("files.service", "ActiveState"))
@@ -90,6 +114,9 @@ func TestUserScopeCases(t *testing.T) {
 		require.Contains(t, out.Stderr, "x.scope")
 		m.converged(m.declare(map[string]string{"files": ""}))
 	})
+	// F074: start and enable take the scope, and the reload goes to the other manager.
+	// stead: one scope is one connection, for reload and jobs alike; the system manager is not
+	// touched.
 	part("F074 the manager whose files changed is the one that is reloaded", func(t *testing.T) {
 		b := m.listen(t, nil)
 		m.converged(m.declare(map[string]string{"mine": own("mine", daemon(50))}))
@@ -98,6 +125,8 @@ func TestUserScopeCases(t *testing.T) {
 		require.Zero(t, reloads)
 		require.Empty(t, jobs)
 	})
+	// F069: the manager of one user goes, or hangs, and the query of all fails.
+	// stead: what is wrong with one account is said of it alone, and others go on.
 	part("F069 a manager of somebody else holds up nothing", func(t *testing.T) {
 		pid := m.pidOf(ruby.manager())
 		require.NoError(t, stop(pid))
@@ -105,11 +134,16 @@ func TestUserScopeCases(t *testing.T) {
 		require.NoError(t, wake(pid))
 		m.Run(t, "loginctl", "terminate-user", "ruby")
 	})
+	// F004: lingering is off, so user units end with the last session and no boot starts them.
+	// stead: turns lingering on while a user unit is declared, and again when somebody turns
+	// it off; where it is declared off, the report says that it is.
 	part("F004 a unit outlives that lingering is turned off", func(t *testing.T) {
 		m.Run(t, "loginctl", "disable-linger", "opal")
 		m.until("it is on again", func() bool { return opal.lingers() && opal.ask("mine.service", "ActiveState") == "active" })
 		m.outcome("mine", report.Converged, "")
 	})
+	// F114: an account lingers, and its manager was not started at boot.
+	// stead: looks at the manager and not at the flag, and starts it.
 	part("F114 a manager that lingers and was not started at boot is started", func(t *testing.T) {
 		m.Run(t, "systemctl", "stop", service)
 		m.Run(t, "systemctl", "stop", opal.manager())
@@ -117,6 +151,14 @@ func TestUserScopeCases(t *testing.T) {
 		m.startHost()
 		m.until("it runs", func() bool { return opal.ask("mine.service", "ActiveState") == "active" })
 	})
+	// F015: lines of a user unit are asked for as if it were a system unit, and those of its
+	// namesake come.
+	// stead: asks by user unit and uid, and holds each line against both: lines of the two
+	// never mix.
+	//
+	// F110: a system account without login has user units, and its lines are in no user
+	// journal.
+	// stead: reads all journal files and picks lines by uid and unit.
 	part("F015 F110 the log of a system account's unit is its own", func(t *testing.T) {
 		m.Run(t, "useradd", "--system", "--create-home", "--home-dir=/srv/worker", "--shell=/usr/sbin/nologin", "worker")
 		noisy := func(who string) string {
@@ -139,8 +181,10 @@ func TestUserScopeCases(t *testing.T) {
 	})
 }
 
-// TestF035NothingIsWrittenBelowAHomeThatIsNotMounted declares for an account whose
-// home comes late, with units in it that its manager was started without.
+// F035: a manager that lingers starts before the home is mounted, and does not find the
+// units that are in it.
+// stead: writes nothing below a home that is not mounted, waits naming the mount, and
+// has the manager read its units anew once the home is there.
 func TestF035NothingIsWrittenBelowAHomeThatIsNotMounted(t *testing.T) {
 	m := install(t)
 	opal := m.login("opal")

@@ -131,12 +131,17 @@ var obstacles = []struct {
 			h.do("systemctl", "stop", h.login.manager())
 		},
 		func(h household) { h.manager("") }}},
+	// F097: user@UID.service is stopped by hand, and login manager and tool take the account
+	// for lingering.
+	// stead: asks for the manager itself, starts it, and the units of the account with it.
 	{"F097 the manager is stopped by hand", cause{"", "", "",
 		func(h household) { h.do("systemctl", "stop", h.login.manager()) }, nothing}},
 	{"the manager is restarted", cause{"", "", "",
 		func(h household) { h.do("systemctl", "restart", h.login.manager()) }, nothing}},
 	{"the manager is killed", cause{"", "", "",
 		func(h household) { require.NoError(h, shotAt(h.pid())) }, nothing}},
+	// F031: a user manager is degraded by an unrelated unit, and the tool skips the account.
+	// stead: degraded is running: nothing is held up by it, and it is no reason for anything.
 	{"F031 the manager is degraded", cause{"", "", "",
 		func(h household) {
 			h.as("sh", "-c", "systemd-run --user --wait false || test $(systemctl --user is-system-running) = degraded")
@@ -148,6 +153,9 @@ var obstacles = []struct {
 	{"the connection is refused", cause{report.Failed, report.ManagerRefused, "connection refused",
 		func(h household) { h.as("rm", "-f", h.socket()+".left"); h.usurp("0.5") },
 		household.restore}},
+	// F106: a user manager that hangs holds up the tool.
+	// stead: each call has a deadline; the account's units are reported failed, since the
+	// manager does not answer, and the system scope goes on.
 	{"F106 the manager hangs", cause{report.Failed, report.ManagerHung, "does not answer",
 		func(h household) {
 			require.NoError(h, stop(h.pid()))
