@@ -225,6 +225,9 @@ func declarationOf(d *assign.Declaration, content bool) wire.Declaration {
 	}
 	if content {
 		w.Canonical = d.Canonical
+		if d.Service != nil && d.Service.Sensitive {
+			w.Canonical = d.Service.Redacted().Canonical()
+		}
 	}
 	return w
 }

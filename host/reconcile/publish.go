@@ -47,7 +47,7 @@ func (l *Loop) report(m *managed) {
 		if !m.ofFile() {
 			l.side.wantLines(m, r)
 		}
-		r.Lines = m.lines
+		r.Lines = m.shownLines()
 	} else if r.Outcome == report.Converged {
 		m.lines, m.linesFor, m.words = nil, "", ""
 	}
@@ -161,8 +161,4 @@ func (m *managed) definition() (string, bool) {
 		}
 	}
 	return m.disk.Fragment, m.disk.Fragment != ""
-}
-
-func (m *managed) allWarnings() []string {
-	return slices.Concat(m.plan.Warnings, m.kept, m.verified)
 }

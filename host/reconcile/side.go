@@ -120,7 +120,7 @@ func refusal(m *managed, lines []string) string {
 
 // loadText adds the words to a text that lacks them.
 func (m *managed) loadText(text string) string {
-	if m.words == "" || strings.Contains(text, m.words) {
+	if m.words == "" || m.mem.Sensitive || strings.Contains(text, m.words) {
 		return text
 	}
 	return text + " " + m.words
@@ -134,7 +134,7 @@ func (l *Loop) advised(a advice) {
 			m.lines = lines
 			if m.rep.Outcome == report.Failed {
 				r := *m.rep
-				r.Lines = lines
+				r.Lines = m.shownLines()
 				if r.Reason == report.BadUnit {
 					m.words = refusal(m, lines)
 					r.Text = m.loadText(r.Text)
