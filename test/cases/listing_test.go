@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -72,7 +73,7 @@ func TestF064AUnitThatIsNotLoadedIsKnown(t *testing.T) {
 func TestF121UnitsThatNobodyDeclaredAreLeftAlone(t *testing.T) {
 	d := sit(t)
 	require.NotZero(t, d.exec("systemd-run", "--quiet", "--wait", "--unit=f121-lost", "/bin/false").Code)
-	d.Cleanup(func() { d.node.Exec(t.Context(), "systemctl", "reset-failed", "f121-lost.service") })
+	d.Cleanup(func() { d.node.Exec(context.Background(), "systemctl", "reset-failed", "f121-lost.service") })
 	d.run("systemd-run", "--quiet", "--unit=f121-kept", "/bin/sleep", "1000")
 	d.foreign(map[string]string{"f121-made.service": sleeper})
 	d.run("systemctl", "start", "f121-made.service")

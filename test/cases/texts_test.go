@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,7 +99,7 @@ func TestF122ATextThatCouldHurtTheManagerIsBounded(t *testing.T) {
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription="+strings.Repeat("x", 100<<10)+"\n")), "at most 65536 are taken")
 	var dropins strings.Builder
 	for i := range 300 {
-		dropins.WriteString("  a" + strings.Repeat("x", i) + ".conf: '" + strings.Repeat("x", 1000) + "'\n")
+		fmt.Fprintf(&dropins, "  a%d.conf: '%s'\n", i, strings.Repeat("x", 1000))
 	}
 	require.Contains(t, d.refused(d.service("", "dropins:\n"+dropins.String(), "")), "262144")
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription=\xff\xfe\n")), "UTF-8")
