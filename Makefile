@@ -22,7 +22,7 @@ RACED       = ./host/... ./mesh/... ./seats/... ./modules/... ./runtime/... ./co
 .PHONY: help
 help: ## list the targets (the default)
 	@echo "stead $(VERSION). Targets:"
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: need-go ## compile the program into build/stead
@@ -67,6 +67,21 @@ mutants: need-go need-root need-tools ## disable each mechanism in turn, and see
 .PHONY: bench
 bench: need-go need-root need-tools ## measure against a floor on this machine, side by side (root)
 	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./test/bench
+
+# The tests that hold stead against a manager: the contract, the search path, the links, and the cases. Their binaries run on other releases of
+# Debian than this machine's, so they need no library of it.
+VERSIONS    ?= 247 257
+VERSIONED   := ^TestContract|^TestSearchIsSystemds$$|^TestManagerNamed$$|^TestLinksOfAThousandUnits$$|F[0-9][0-9][0-9]
+VERSIONED_IN ?= $$(grep -rlE --include='*_test.go' '^func Test(Contract|SearchIsSystemds|ManagerNamed|LinksOfAThousandUnits|[A-Za-z0-9]*F[0-9]{3})' . | \
+	xargs -n 1 dirname | sort -u)
+
+.PHONY: test-versions
+test-versions: need-go need-root need-tools ## run the contract suite and the case tests on systemd 247 and 257 (root; under 3 minutes)
+	@.ci/lab-roots bullseye trixie
+	@for v in $(VERSIONS); do \
+		echo "systemd $$v"; \
+		STEAD_LAB_SYSTEMD=$$v CGO_ENABLED=0 $(GO) test -p 3 -count=1 -timeout 10m $(GOTESTFLAGS) -run '$(VERSIONED)' $(VERSIONED_IN) || bad="$$bad $$v"; \
+	done; [ -z "$$bad" ] || { echo "error: tests fail on systemd$$bad" >&2; exit 1; }
 
 .PHONY: demo
 demo: need-go need-root need-tools ## show a mesh at work on lab nodes, under a minute (root)

@@ -39,6 +39,9 @@ func (u *one) links(text def, names []unit.Name) {
 		}
 		return
 	}
+	if !u.d.Text.HasInstall {
+		return // it cannot be enabled: a link that only brings it into the search path is of no use
+	}
 	for _, l := range r.Links {
 		if slices.ContainsFunc(u.d.Wants, func(w plan.Want) bool { return w.Path == l.Path }) {
 			u.d.Text.InstallErrors = slices.Insert(u.d.Text.InstallErrors, 0, fmt.Sprintf("%s asks for a link %s, where a declared file stands", l.Owner, l.Path))

@@ -99,6 +99,7 @@ func (l *look) unit(q plan.Query) plan.Disk {
 	for p := range q.Memory.Wrote {
 		u.at(p)
 	}
+	u.d.Fragment = l.now.told(u.d.Fragment)
 	return u.d
 }
 

@@ -36,6 +36,7 @@ func (s *search) lookup(n unit.Name) (install.Unit, bool, error) {
 			u.Text, u.Err = textOf(t)
 		}
 		if kind&fs.ModeSymlink != 0 && !declared {
+			u.Link = s.step(p)
 			u.Target, u.Gone = s.end(p)
 		}
 		return u, true, nil
@@ -56,6 +57,16 @@ func textOf(t *thing) (unit.File, error) {
 		return unit.File{}, errors.New("it is no file")
 	}
 	return t.text, nil
+}
+
+// step returns where the link p leads in one step, with the links among its
+// folders resolved.
+func (s *search) step(p string) string {
+	to := s.at(p).entry.Target
+	if !path.IsAbs(to) {
+		to = path.Join(path.Dir(p), to)
+	}
+	return path.Join(s.place(path.Dir(to)), path.Base(to))
 }
 
 // end returns where the chain of links that begins at p ends, and whether

@@ -17,6 +17,7 @@ type search struct {
 	known  *cache[unit.Name, []string] // the drop-in folders of names
 	live   []*dir                      // those of the search path that exist, and the configuration folder
 	config string
+	is247  bool // systemd is older than 251
 	// over are declared files, by path, that count in the place of what stands
 	// there; nil to see the disk as it is.
 	over    map[string]*thing
@@ -36,7 +37,7 @@ type linked struct {
 const followMax = 8
 
 func newSearch(d *Disk, f *folders) *search {
-	s := &search{folders: f, known: d.folders, config: d.o.ConfigDir, links: make(map[string]linked)}
+	s := &search{folders: f, known: d.folders, config: d.o.ConfigDir, is247: older(d.o.Version, 251), links: make(map[string]linked)}
 	for _, p := range d.o.UnitPath {
 		if d := f.dir(p); (d.there() || p == s.config) && !slices.Contains(s.live, d) {
 			s.live = append(s.live, d)
@@ -70,14 +71,14 @@ func (s *search) declared(d *dir, name string) bool {
 }
 
 // entry returns the first path of the search path that has the name, directories
-// aside; from is where to begin, and next where to go on.
+// aside, which only systemd 247 takes for unit files; from is where to begin, and next where to go on.
 func (s *search) entry(name string, from int) (p string, link bool, next int) {
 	for i := from; i < len(s.live); i++ {
 		d := s.live[i]
 		if s.declared(d, name) {
 			return d.path + "/" + name, false, i + 1
 		}
-		if kind, ok := d.kinds[name]; ok && !kind.IsDir() {
+		if kind, ok := d.kinds[name]; ok && (s.is247 || !kind.IsDir()) {
 			return d.path + "/" + name, kind&fs.ModeSymlink != 0, i + 1
 		}
 	}
@@ -165,7 +166,16 @@ func (s *search) fragment(n unit.Name) (p string, gone bool) {
 	if p != "" && s.read(p).entry.Kind == plan.Absent {
 		return "", true
 	}
-	return p, false
+	return p, p != "" && s.is247 && s.read(p).entry.Kind == plan.Dir // nothing is read for a folder
+}
+
+// told is how the manager tells of a fragment: before 251 it says where a link
+// out of the search path ends.
+func (s *search) told(fragment string) string {
+	if s.is247 && fragment != "" && s.at(fragment).entry.Kind == plan.Link && !s.read(fragment).null {
+		fragment, _ = s.end(fragment)
+	}
+	return fragment
 }
 
 // resolve follows aliases from n to a fragment. An instance without an entry of

@@ -200,13 +200,19 @@ func (m machine) after(r Result, o Options) (map[string]string, bool) {
 		there, ok := now.at(l.Path)
 		switch {
 		case ok && there.sort == link && o.Present(l, there.text):
-		case !ok || there.sort == link && path.Dir(l.Path) != etc:
+		case !ok || there.sort == link && (path.Dir(l.Path) != etc || o.is257() && now.broken(l.Path)):
 			now[l.Path] = thing{sort: link, text: l.Target}
 		default:
 			good = false
 		}
 	}
 	return now.links(), good
+}
+
+// broken reports whether a link leads nowhere; systemd 257 replaces such ones.
+func (m machine) broken(p string) bool {
+	_, _, err := m.real(p)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func b2i(b bool) int {

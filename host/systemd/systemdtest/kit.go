@@ -2,6 +2,7 @@ package systemdtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -233,3 +234,13 @@ func (k *kit) quiet() {
 
 func inactive(s unit.Status) bool { return s.Active == unit.Inactive }
 func failed(s unit.Status) bool   { return s.Active == unit.FailedState }
+
+// version is the number of the manager's version.
+func (k *kit) version() (number int) {
+	k.t.Helper()
+	v, err := k.Manager.Version(k.ctx)
+	require.NoError(k.t, err)
+	_, err = fmt.Sscanf(v, "%d", &number)
+	require.NoError(k.t, err, v)
+	return number
+}
