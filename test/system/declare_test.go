@@ -81,6 +81,9 @@ func documentsOf(files map[string]string) map[string]string {
 		for doc := range strings.SplitSeq(docs, separator) {
 			_, rest, _ := strings.Cut(doc, "\nname: ")
 			name, _, _ := strings.Cut(rest, "\n")
+			if strings.HasPrefix(doc, "shape: file\n") {
+				name = "file:" + name
+			}
 			all[name] = doc
 		}
 	}
