@@ -18,6 +18,11 @@ func (u *one) links(text def, names []unit.Name) {
 		u.now.trace.more()
 		u.d.Vendor = u.pulledIn(names)
 	}
+	if u.d.Mask != "" && (u.q.Service.IsMasked() || enabled != nil && !*enabled) {
+		for _, t := range u.behind() {
+			u.own(u.install(u.now.with(map[string]*thing{u.o.ConfigDir + "/" + string(u.q.Unit): t}), ""))
+		}
+	}
 	if !text.install || u.d.Text.Kind != plan.Plain {
 		return
 	}
@@ -130,6 +135,21 @@ func (u *one) own(r install.Result) {
 	}
 	slices.Sort(u.d.OwnLinks)
 	u.d.Vendor = slices.DeleteFunc(u.d.Vendor, func(p string) bool { return slices.Contains(u.d.OwnLinks, p) }) // they go
+}
+
+// behind are the definitions that a mask hides: the one that is kept aside, and the
+// first on the search path. The links of either are the unit's own.
+func (u *one) behind() []*thing {
+	var all []*thing
+	if c := u.q.Service.Content; c != nil {
+		all = append(all, &thing{entry: plan.Entry{Kind: plan.File}, text: u.reader.syntax([]byte(*c)), null: len(*c) == 0})
+	}
+	for _, d := range u.now.live {
+		if t := u.now.at(d.path + "/" + string(u.q.Unit)); t.entry.Kind == plan.File && !t.null {
+			return append(all, t)
+		}
+	}
+	return all
 }
 
 // pulledIn returns links to the unit in .wants and .requires folders, whoever made

@@ -168,6 +168,19 @@ func TestAMaskedUnitKnowsItsOwnLinks(t *testing.T) {
 	require.Empty(t, k.Wants)
 }
 
+// A mask hides the section that the links are of.
+func TestLinksOfAUnitThatIsMaskedAlreadyAreItsOwn(t *testing.T) {
+	const vendor = "/usr/lib/systemd/system"
+	link, other := etc+"/multi-user.target.wants/web.service", etc+"/x.target.wants/web.service"
+	w := newWorld(t, map[string]string{vendor + "/web.service": wanted, etc + "/web.service": "-> /dev/null",
+		link: "-> " + vendor + "/web.service", other: "-> " + vendor + "/web.service"})
+	s := service("web.service", strings.ReplaceAll(wanted, "multi-user", "x"))
+	require.Equal(t, []string{link, other}, w.look(plan.Query{Unit: "web.service", Service: masked(s, true)}).OwnLinks)
+	bare := *s
+	bare.Content = nil
+	require.Equal(t, []string{link}, w.look(plan.Query{Unit: "web.service", Service: enabled(&bare, false)}).OwnLinks)
+}
+
 // Whoever asks for a link in the place of a declared file cannot have both.
 func TestALinkInThePlaceOfADeclaredFileIsNotWanted(t *testing.T) {
 	w := newWorld(t, map[string]string{etc + "/other.service": plain + "[Install]\nAlias=web.service\n"})

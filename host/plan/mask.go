@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"stead/host/report"
+	"stead/host/shape"
 	"stead/host/unit"
 )
 
@@ -121,6 +122,13 @@ func (in Input) maskWords() string {
 		return in.Disk.Mask + ", which is an empty file"
 	}
 	return in.Disk.Mask
+}
+
+// wantsUnmasked reports whether what is declared cannot be while the unit is masked:
+// to be stopped, and not enabled, it can be.
+func (in Input) wantsUnmasked() bool {
+	s, e := in.Service, ensure(in)
+	return s.Content != nil || len(s.DropIns) > 0 || s.Enabled != nil && *s.Enabled || e == shape.Running || e == shape.Restarted
 }
 
 // unmaskHint is how a mask that stead leaves alone is lifted.

@@ -136,3 +136,34 @@ func TestWhoSaysHowAMaskIsLifted(t *testing.T) {
 	}
 	require.Equal(t, shape.Stopped, ensure(maskedScene(true)))
 }
+
+// A masked unit of somebody else's can be what is declared of it: at rest, and not
+// enabled. It is stopped where it runs still.
+func TestAMaskedUnitCanBeStopped(t *testing.T) {
+	no := false
+	stopped := func(active unit.ActiveState) Input {
+		return scene(resting(active, "success"), func(in *Input) {
+			in.Disk = Disk{Mask: path, Masks: []string{path}, Place: path, At: map[string]Entry{path: mask}}
+			in.Memory.Found, in.Memory.Wrote = nil, nil
+			in.Status.Load, in.Status.Fragment = unit.Masked, path
+			in.Service.Content, in.Service.Ensure, in.Service.Enabled = nil, shape.Stopped, &no
+		})
+	}
+	d := Decide(stopped(unit.Active))
+	require.Equal(t, []string{"stop web.service"}, actions(d), "%+v", d)
+	d = Decide(stopped(unit.Inactive))
+	require.Empty(t, d.Steps)
+	require.NotEqual(t, report.Refused, d.Outcome, "%+v", d)
+	for _, wants := range []func(*shape.Service){
+		func(s *shape.Service) { s.Ensure = shape.Running },
+		func(s *shape.Service) { yes := true; s.Enabled = &yes },
+		func(s *shape.Service) { text := "[Service]\n"; s.Content = &text },
+		func(s *shape.Service) { s.DropIns = map[string]string{"a.conf": "[Unit]\n"} },
+	} {
+		in := stopped(unit.Inactive)
+		wants(in.Service)
+		d := Decide(in)
+		require.Equal(t, report.Refused, d.Outcome, "%+v", d)
+		require.Equal(t, report.IsMasked, d.Reason)
+	}
+}

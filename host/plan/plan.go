@@ -254,7 +254,7 @@ func refuse(in Input, d *Decision) bool {
 		d.Hint = "a service of Type=dbus has a BusName="
 		return true
 	}
-	if in.Disk.Mask != "" && !in.masked() && !in.lifted() && !in.truncated() {
+	if in.Disk.Mask != "" && !in.masked() && !in.lifted() && !in.truncated() && in.wantsUnmasked() {
 		d.refuse(report.IsMasked, "%s is masked by %s: it is not started, enabled or written; unmask it first", s.Unit, in.maskWords())
 		d.Hint = in.unmaskHint()
 		return true
@@ -334,6 +334,9 @@ func unloadable(in Input, d *Decision) bool {
 		}
 		d.fail(report.BadUnit, "%s", words)
 	case unit.Masked:
+		if !in.wantsUnmasked() {
+			return false
+		}
 		d.refuse(report.IsMasked, "%s is masked; unmask it first", s.Unit)
 	default:
 		return outdone(in, st.Fragment, d)
