@@ -178,8 +178,8 @@ func (t Track) See(in Input) Track {
 	} else if in.Status.Active != unit.Inactive {
 		t.unmet = nil
 	}
-	if in.Status.Active.Down() && in.Status.Job.ID == 0 {
-		t.triggers = in.Status.Trouble.Triggers // systemd is not asked for them while it runs
+	if by := in.Status.Trouble.Triggers; len(by) > 0 || t.Settled && in.Status.Active.Down() {
+		t.triggers = by // systemd is not asked for them while it runs
 	}
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)

@@ -31,12 +31,11 @@ func TestF003TheFirstDropInIsLoaded(t *testing.T) {
 	d.apply(d.service("", "ensure: running\n"+dropin("10-a", 1), sleeper))
 	d.converged()
 	require.Contains(t, d.environ("f003.service"), "TAKEN=1")
-	require.Len(t, steps(d.report("f003"), "reload", ""), 2, "one for each change")
+	require.Equal(t, etc+"/f003.service.d/10-a.conf", d.prop("f003.service", "DropInPaths"))
 	d.write(etc+"/f003-foreign.service.d/a.conf", "[Service]\nEnvironment=TAKEN=2\n")
 	t.Cleanup(func() { require.NoError(t, d.node.Remove(etc+"/f003-foreign.service.d")) })
 	d.until("the drop-in of somebody else is taken in", func() bool { return strings.Contains(d.environ("f003-foreign.service"), "TAKEN=2") })
 	d.converged()
-	require.Len(t, steps(d.report("f003-foreign"), "reload", ""), 2)
 }
 
 // F026: a new unit file in a directory of higher priority shadows the loaded one, and
@@ -77,9 +76,11 @@ func TestF029ADropInOfAnotherUnitIsTakenIn(t *testing.T) {
 	}
 	var did []string
 	for _, s := range d.report("f029").Steps {
-		did = append(did, s.Action)
+		if s.Action != "reload" { // it may have been somebody else's
+			did = append(did, s.Action)
+		}
 	}
-	require.Equal(t, "write reload restart write reload restart", strings.Join(did, " "))
+	require.Equal(t, "write restart write restart", strings.Join(did, " "))
 }
 
 // F021: on_change: reload is declared for a unit that has no way to reload.
