@@ -90,7 +90,9 @@ func newPause(r *reach) *cobra.Command {
 	f.StringVar(&o.q.Reason, "reason", "", "say why, in `WORDS` for others to read")
 	complete(c, "for", cobra.NoFileCompletions)
 	complete(c, "reason", cobra.NoFileCompletions)
-	o.flags(r, c)
+	o.a.whereFlags(r, c)
+	o.a.scopeFlags(c)
+	formatFlag(c, &o.output)
 	return c
 }
 
@@ -109,14 +111,10 @@ func newResume(r *reach) *cobra.Command {
 		},
 	})
 	c.ValidArgsFunction = r.completePaused(&o.a)
-	o.flags(r, c)
-	return c
-}
-
-func (o *pauseOptions) flags(r *reach, c *cobra.Command) {
 	o.a.whereFlags(r, c)
 	o.a.scopeFlags(c)
 	formatFlag(c, &o.output)
+	return c
 }
 
 // paused is what became of a pause on one node, as -o json has it.
