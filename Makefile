@@ -71,7 +71,7 @@ bench: need-go need-root need-tools ## measure against a floor on this machine, 
 # The tests that hold stead against a manager: the contract, the search path, the links, and the cases. Their binaries run on other releases of
 # Debian than this machine's, so they need no library of it.
 VERSIONS    ?= 247 257
-VERSIONED   := ^TestContract|^TestSearchIsSystemds$$|^TestManagerNamed$$|^TestLinksOfAThousandUnits$$|F[0-9][0-9][0-9]
+VERSIONED   := ^TestContract|^TestSearchIsSystemds$$|^TestManagerNamed$$|^TestLinksOfAThousandUnits$$|^TestTheDifferencesBetweenVersions|F[0-9][0-9][0-9]
 VERSIONED_IN ?= $$(grep -rlE --include='*_test.go' '^func Test(Contract|SearchIsSystemds|ManagerNamed|LinksOfAThousandUnits|[A-Za-z0-9]*F[0-9]{3})' . | \
 	xargs -n 1 dirname | sort -u)
 

@@ -184,22 +184,24 @@ func FuzzInstallSection(f *testing.F) {
 		m := on(etc+"/"+string(n.Template()), text, usr+"/gb.service", "[Install]\nWantedBy=b.target\nAlso="+ask+"\n")
 		o := m.options()
 		o.Specifiers = Specifiers{Hostname: "a.b", MachineID: "0123", Arch: "x86-64", KernelRelease: "6.1/x"}
-		r, err := Links(n, o)
-		require.NoError(t, err)
-		again, err := Links(n, o)
-		require.NoError(t, err)
-		require.Equal(t, r, again)
-		for i, l := range r.Links {
-			require.Equal(t, path.Clean(l.Path), l.Path)
-			require.True(t, below(l.Path, etc))
-			require.NoError(t, unit.CheckName(path.Base(l.Path)))
-			require.NoError(t, unit.CheckName(string(l.Owner)))
-			require.True(t, path.IsAbs(l.Target))
-			require.True(t, o.Present(l, l.Target))
-			require.True(t, i == 0 || r.Links[i-1].Path < l.Path)
-		}
-		if r.Kind == Static {
-			require.Empty(t, r.Links)
+		for _, o.Version = range []int{247, 252, 257} {
+			r, err := Links(n, o)
+			require.NoError(t, err)
+			again, err := Links(n, o)
+			require.NoError(t, err)
+			require.Equal(t, r, again)
+			for i, l := range r.Links {
+				require.Equal(t, path.Clean(l.Path), l.Path)
+				require.True(t, below(l.Path, etc))
+				require.NoError(t, unit.CheckName(path.Base(l.Path)))
+				require.NoError(t, unit.CheckName(string(l.Owner)))
+				require.True(t, path.IsAbs(l.Target))
+				require.True(t, o.Present(l, l.Target))
+				require.True(t, i == 0 || r.Links[i-1].Path < l.Path)
+			}
+			if r.Kind == Static {
+				require.Empty(t, r.Links)
+			}
 		}
 	})
 }
