@@ -11,7 +11,6 @@ import (
 	"stead/host/disk"
 	"stead/host/fault"
 	"stead/host/plan"
-	"stead/host/report"
 )
 
 // maxText bounds a text of the child's that ends in a report, in bytes.
@@ -70,7 +69,7 @@ func (d *Delegate) judgeFile(q plan.Query, k plan.Disk) (plan.Disk, error) {
 		return d.legible(told), nil
 	}
 	if no := k.Denied; no.Reason != "" {
-		if no.Reason != report.BadTarget && no.Reason != report.Protected {
+		if no.Reason != plan.DeniedTarget && no.Reason != plan.DeniedProtected {
 			return k, d.broken("%q is no reason not to write a file", no.Reason)
 		}
 		told.Denied = plan.Denial{Reason: no.Reason, Text: clean(no.Text, maxText), Hint: clean(no.Hint, maxText)}

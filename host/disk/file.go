@@ -12,7 +12,6 @@ import (
 
 	"stead/host/fault"
 	"stead/host/plan"
-	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
 )
@@ -42,7 +41,6 @@ func (l *look) declaredFile(q plan.Query) plan.Disk {
 // declare puts down where the file of s is to stand and what is to stand there, or
 // why nothing is.
 func (l *look) declare(s *shape.Declaration, k *plan.Disk) {
-	deny := func(r report.Reason, text, hint string) { k.Denied = plan.Denial{Reason: r, Text: text, Hint: hint} }
 	p, err := l.where(s.File.Path)
 	if err != nil {
 		k.Errs = append(k.Errs, err)
@@ -53,10 +51,10 @@ func (l *look) declare(s *shape.Declaration, k *plan.Disk) {
 	var other notFolder
 	switch {
 	case errors.As(err, &link):
-		deny(report.BadTarget, link.Error()+": it is not followed", "declare the path behind it")
+		k.Denied = plan.Denial{Reason: plan.DeniedTarget, Text: link.Error() + ": it is not followed", Hint: "declare the path behind it"}
 		return
 	case errors.As(err, &other):
-		deny(report.BadTarget, other.Error(), "mv "+other.at+" "+other.at+".old")
+		k.Denied = plan.Denial{Reason: plan.DeniedTarget, Text: other.Error(), Hint: "mv " + other.at + " " + other.at + ".old"}
 		return
 	case err != nil:
 		k.Errs = append(k.Errs, failure("read", path.Dir(p), err))
@@ -64,7 +62,7 @@ func (l *look) declare(s *shape.Declaration, k *plan.Disk) {
 	}
 	k.Real = path.Join(folder, path.Base(p))
 	if why, yes := l.protected(s.Scope, k.Real); yes {
-		deny(report.Protected, fmt.Sprintf("%s leads to %s, which is protected: %s", s.File.Path, k.Real, why), "declare another path")
+		k.Denied = plan.Denial{Reason: plan.DeniedProtected, Text: fmt.Sprintf("%s leads to %s, which is protected: %s", s.File.Path, k.Real, why), Hint: "declare another path"}
 		return
 	}
 	e, none, err := l.owned(s)
@@ -72,7 +70,7 @@ func (l *look) declare(s *shape.Declaration, k *plan.Disk) {
 	case err != nil:
 		k.Errs = append(k.Errs, failure("look up", s.File.Owner, err))
 	case none != "":
-		deny(report.NoLogin, fmt.Sprintf("this node has no %s", none), "make it, or declare another one")
+		k.Denied = plan.Denial{Reason: plan.DeniedLogin, Text: "this node has no " + none, Hint: "make it, or declare another one"}
 	default:
 		k.Wants = []plan.Want{fileWant(s, k.Real, e)}
 	}
@@ -147,9 +145,9 @@ func (l *look) owned(s *shape.Declaration) (e plan.Entry, none string, err error
 func occupied(p string, kind plan.Kind) plan.Denial {
 	switch kind {
 	case plan.Dir:
-		return plan.Denial{Reason: report.BadTarget, Text: p + " is a folder, which no file replaces", Hint: "rmdir " + p}
+		return plan.Denial{Reason: plan.DeniedTarget, Text: p + " is a folder, which no file replaces", Hint: "rmdir " + p}
 	case plan.Other:
-		return plan.Denial{Reason: report.BadTarget, Text: p + " is a device, FIFO or socket, which no file replaces", Hint: "rm " + p}
+		return plan.Denial{Reason: plan.DeniedTarget, Text: p + " is a device, FIFO or socket, which no file replaces", Hint: "rm " + p}
 	}
 	return plan.Denial{}
 }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stead/host/plan"
-	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
 )
@@ -69,23 +68,23 @@ func TestADeclaredFileIsRefusedWithRuleAndCure(t *testing.T) {
 	someone.File.Owner, nobody.File.Group = "opal", "wheel"
 	for name, c := range map[string]struct {
 		s    *shape.Declaration
-		why  report.Reason
+		why  any
 		text string
 	}{
-		"a folder":             {conf("/etc/folder", ""), report.BadTarget, "/etc/folder is a folder, which no file replaces"},
-		"a FIFO":               {conf("/etc/fifo", ""), report.BadTarget, "/etc/fifo is a device, FIFO or socket, which no file replaces"},
-		"a device":             {conf("/etc/device", ""), report.BadTarget, "/etc/device is a device, FIFO or socket, which no file replaces"},
-		"below a file":         {conf("/etc/file/x", ""), report.BadTarget, "/etc/file is no folder"},
-		"no owner":             {someone, report.NoLogin, "this node has no login opal"},
-		"no group":             {nobody, report.NoLogin, "this node has no group wheel"},
-		"units behind a link":  {conf("/etc/units/a.service", ""), report.Protected, "/etc/units/a.service leads to /etc/systemd/system/a.service, which is protected: systemd reads units there"},
-		"stead behind a link":  {conf("/etc/mesh/a.yaml", ""), report.Protected, "/etc/mesh/a.yaml leads to /etc/stead/declarations/a.yaml, which is protected: it is stead's own"},
-		"a stranger's link":    {conf("/srv/www/out/a", ""), report.BadTarget, "/srv/www/out is a link, in the folder /srv/www that others than root can write to: it is not followed"},
-		"a link to a stranger": {conf("/etc/units/../../srv/www/out/a", ""), report.BadTarget, "/srv/www/out is a link, in the folder /srv/www that others than root can write to: it is not followed"},
+		"a folder":             {conf("/etc/folder", ""), plan.DeniedTarget, "/etc/folder is a folder, which no file replaces"},
+		"a FIFO":               {conf("/etc/fifo", ""), plan.DeniedTarget, "/etc/fifo is a device, FIFO or socket, which no file replaces"},
+		"a device":             {conf("/etc/device", ""), plan.DeniedTarget, "/etc/device is a device, FIFO or socket, which no file replaces"},
+		"below a file":         {conf("/etc/file/x", ""), plan.DeniedTarget, "/etc/file is no folder"},
+		"no owner":             {someone, plan.DeniedLogin, "this node has no login opal"},
+		"no group":             {nobody, plan.DeniedLogin, "this node has no group wheel"},
+		"units behind a link":  {conf("/etc/units/a.service", ""), plan.DeniedProtected, "/etc/units/a.service leads to /etc/systemd/system/a.service, which is protected: systemd reads units there"},
+		"stead behind a link":  {conf("/etc/mesh/a.yaml", ""), plan.DeniedProtected, "/etc/mesh/a.yaml leads to /etc/stead/declarations/a.yaml, which is protected: it is stead's own"},
+		"a stranger's link":    {conf("/srv/www/out/a", ""), plan.DeniedTarget, "/srv/www/out is a link, in the folder /srv/www that others than root can write to: it is not followed"},
+		"a link to a stranger": {conf("/etc/units/../../srv/www/out/a", ""), plan.DeniedTarget, "/srv/www/out is a link, in the folder /srv/www that others than root can write to: it is not followed"},
 	} {
 		k := w.fileAt(c.s)
 		require.Empty(t, k.Errs, name)
-		require.Equal(t, c.why, k.Denied.Reason, name)
+		require.EqualValues(t, c.why, k.Denied.Reason, name)
 		require.Equal(t, c.text, k.Denied.Text, name)
 		require.NotEmpty(t, k.Denied.Hint, name)
 	}
@@ -121,13 +120,13 @@ func TestAWayThatIsChangedIsNotGone(t *testing.T) {
 
 func TestAFileOfAnAccountStandsBelowItsHome(t *testing.T) {
 	root := t.TempDir()
-	for p, text := range map[string]string{"/data/opal/.config/": "", "/home": "-> data", "/data/opal/out": "-> ../../etc", "/etc/": "", "/usr/units/": "", "/data/opal/.config/u": "-> systemd/user", "/data/opal/.config/systemd/user/": ""} {
+	for p, text := range map[string]string{"/data/opal/.config/": "", "/users": "-> data", "/data/opal/out": "-> ../../etc", "/etc/": "", "/usr/units/": "", "/data/opal/.config/u": "-> systemd/user", "/data/opal/.config/systemd/user/": ""} {
 		require.NoError(t, lay(root, p, text))
 	}
 	require.NoError(t, filepath.WalkDir(filepath.Join(root, "data"), func(p string, _ os.DirEntry, err error) error {
 		return os.Lchown(p, 1000, 1000)
 	}))
-	d, err := New(Options{Root: root, UnitPath: []string{"/usr/units"}, ConfigDir: "/usr/units", UID: 1000, GID: 1000, Home: "/home/opal"})
+	d, err := New(Options{Root: root, UnitPath: []string{"/usr/units"}, ConfigDir: "/usr/units", UID: 1000, GID: 1000, Home: "/users/opal"})
 	require.NoError(t, err)
 	w := &world{Disk: d, t: t, root: root}
 	mine := func(p string) plan.Disk {
@@ -141,7 +140,7 @@ func TestAFileOfAnAccountStandsBelowItsHome(t *testing.T) {
 	require.Equal(t, []error{nil}, w.puts(k).Errs)
 	require.Equal(t, "a", w.read(k.Real))
 	require.Equal(t, "~/out/a leads to /etc/a, which is protected: it is not below the account's home", mine("~/out/a").Denied.Text)
-	require.Equal(t, report.Protected, mine("~/.config/u/a.service").Denied.Reason)
+	require.Equal(t, plan.DeniedProtected, mine("~/.config/u/a.service").Denied.Reason)
 }
 
 func TestACitedFileIsKnownByItsPath(t *testing.T) {

@@ -22,6 +22,13 @@ type Denial struct {
 	Hint   string
 }
 
+// Why a declared file is not written on a machine.
+const (
+	DeniedTarget    = report.BadTarget
+	DeniedLogin     = report.NoLogin
+	DeniedProtected = report.Protected
+)
+
 // ofFile reports whether the input is of a declared file, or of one that is given back.
 func (in Input) ofFile() bool {
 	if in.Service != nil {

@@ -64,6 +64,7 @@ func TestParseRefusesBadFiles(t *testing.T) {
 		at       = fileHead + "content: a\npath: "
 		with     = fileHead + "content: a\npath: /etc/a\n"
 		another  = "declare another path"
+		homes    = "/home"
 		unitCure = "declare it as a service: content is its unit file, dropins are its drop-ins"
 		absolute = "write the absolute path of a file, such as /etc/web.conf"
 		nameOf   = "write the name that the node knows it by, such as www-data; numbers are not taken"
@@ -84,7 +85,7 @@ func TestParseRefusesBadFiles(t *testing.T) {
 		"stead's state":     {at + "/var/lib/stead-controller/a\n", 4, "file:app-config.path", `"/var/lib/stead-controller/a" is protected: it is stead's own`, another},
 		"above stead's own": {at + "/var/lib\n", 4, "file:app-config.path", `"/var/lib" is protected: it is stead's own`, another},
 		"a device":          {at + "/dev/null\n", 4, "file:app-config.path", `"/dev/null" is protected: the kernel's file system holds no files that last`, another},
-		"a home":            {at + "/home/opal/a\n", 4, "file:app-config.path", `"/home/opal/a" is protected: it is below a home, where the system writes nothing`, "write scope: user, and the path from ~/ on"},
+		"a home":            {at + homes + "/opal/a\n", 4, "file:app-config.path", `"` + homes + `/opal/a" is protected: it is below a home, where the system writes nothing`, "write scope: user, and the path from ~/ on"},
 		"no scope":          {at + "~/a\n", 4, "file:app-config.path", `"~/a" is below a home, and the file is the system's`, "write scope: user, or an absolute path"},
 		"not at home":       {at + "/etc/a\nscope: user\n", 4, "file:app-config.path", `"/etc/a" is not below the account's home`, below},
 		"dots at home":      {at + "~/../b\nscope: user\n", 4, "file:app-config.path", `"~/../b" is not written out`, "write /b"},

@@ -194,7 +194,7 @@ func TestFilesOfAnAccountAreWrittenByIt(t *testing.T) {
 	m.startHost()
 	before := m.snapshot()
 	file := func(name, path, content, more string) string {
-		return fmt.Sprintf("shape: file\nname: %s\npath: %s\ncontent: %s\n%s", name, path, content, more)
+		return fmt.Sprintf("shape: file\nname: %s\npath: %s\ncontent: \"%s\\n\"\n%s", name, path, content, more)
 	}
 	watcher := "[Service]\nType=exec\nExecStart=/bin/sh -c 'cat %h/.config/app/app.toml /etc/app.toml; exec sleep 9999'\nExecReload=/bin/cat %h/.config/app/app.toml /etc/app.toml\n[Install]\nWantedBy=default.target\n"
 	all := map[string]string{
@@ -210,17 +210,17 @@ func TestFilesOfAnAccountAreWrittenByIt(t *testing.T) {
 	require.Equal(t, "600 opal:opal", strings.TrimSpace(m.Run(t, "stat", "-c", "%a %U:%G", mine)))
 	require.Equal(t, "755 opal:opal", strings.TrimSpace(m.Run(t, "stat", "-c", "%a %U:%G", opal.home(".config/app"))))
 	m.says("file:linked", report.Refused, report.Protected, "it is not below the account's home")
-	require.Equal(t, "mine-1ours-1", opal.log("app.service"), "started once, with both in place")
+	require.Equal(t, "mine-1\nours-1\n", opal.log("app.service"), "started once, with both in place")
 
 	// A change of either is taken in by a reload.
 	all["mine"] = strings.Replace(all["mine"], "mine-1", "mine-2", 1)
 	m.declare(map[string]string{"mine": all["mine"]})
-	m.until("it took its own file in", func() bool { return strings.HasSuffix(opal.log("app.service"), "mine-2ours-1") })
+	m.until("it took its own file in", func() bool { return strings.HasSuffix(opal.log("app.service"), "mine-2\nours-1\n") })
 	all["ours"] = strings.Replace(all["ours"], "ours-1", "ours-2", 1)
 	m.declare(map[string]string{"ours": all["ours"]})
-	m.until("it took the system's in", func() bool { return strings.HasSuffix(opal.log("app.service"), "mine-2ours-2") })
+	m.until("it took the system's in", func() bool { return strings.HasSuffix(opal.log("app.service"), "mine-2\nours-2\n") })
 	opal.as("sh", "-c", "echo theirs > "+mine)
-	m.until("what the account did to its file is undone", func() bool { return m.read(mine) == "mine-2" })
+	m.until("what the account did to its file is undone", func() bool { return m.read(mine) == "mine-2\n" })
 	rep := m.outcome("file:mine", report.Converged, "")
 	require.Contains(t, strings.Join(rep.Warnings, " "), "kept as "+opal.home(".local/state/stead/kept"))
 
