@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -232,7 +233,12 @@ func failure(op, path string, err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return fault.New(fault.Failed, op, path, err)
+	f := fault.New(fault.Failed, op, path, err)
+	if errors.Is(err, unix.EACCES) && os.Geteuid() == 0 {
+		// Root may do everything but what a security module forbids.
+		return f.WithHint("SELinux or AppArmor may forbid it: ls -Z " + path + " shows the label, restorecon -v " + path + " sets it")
+	}
+	return f
 }
 
 func canceled(op string, err error) error { return fault.New(fault.Canceled, op, "", err) }

@@ -88,8 +88,8 @@ func TestF116ByteOrderMarksAndCarriageReturnsAreRefused(t *testing.T) {
 
 // F122: the text of a unit is such that it could hurt the manager: huge, no text at
 // all, or without what its type needs.
-// stead: bounds content to 64 KiB and drop-ins to 256 KiB, refuses what is no UTF-8,
-// and reports what systemd cannot load in systemd's words; the run that there is goes
+// stead: bounds content to 64 KiB and drop-ins to 256 KiB, refuses what is no UTF-8
+// and what a manager would die of, and reports what systemd cannot load in systemd's words; the run that there is goes
 // on, and the good text, declared again, is converged.
 func TestF122ATextThatCouldHurtTheManagerIsBounded(t *testing.T) {
 	d := sit(t)
@@ -104,8 +104,10 @@ func TestF122ATextThatCouldHurtTheManagerIsBounded(t *testing.T) {
 	require.Contains(t, d.refused(d.service("", "dropins:\n"+dropins.String(), "")), "262144")
 	require.Contains(t, d.refused(d.service("", "", "[Unit]\nDescription=\xff\xfe\n")), "UTF-8")
 
-	d.apply(d.service("", "ensure: running\n", "[Service]\nType=dbus\nExecStart=/bin/sleep 1000\n"))
-	d.until("it is bad", func() bool { r := d.report("f122"); return r != nil && r.Reason == report.BadUnit })
+	require.Contains(t, d.refused(d.service("", "", "[Service]\nType=dbus\nExecStart=/bin/sleep 1000\n")), "without BusName=")
+
+	d.apply(d.service("", "ensure: running\n", "[Service]\nType=simple\n"))
+	d.says("f122", report.Failed, report.BadUnit, "ExecStart=")
 	require.Equal(t, pid, d.prop("f122.service", "MainPID"), "the run goes on")
 	d.apply(d.service("", "ensure: running\n", sleeper))
 	d.converged()
