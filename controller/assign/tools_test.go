@@ -271,6 +271,11 @@ func TestChangedNamesTheNodesWhoseToolsDiffer(t *testing.T) {
 			n.Capabilities = []string{"new"}
 			s.Nodes["db1"] = &n
 		}, nil},
+		"a unit of a node is paused": {func(s *State) {
+			n := *s.Nodes["db1"]
+			n.Pauses = []wire.Pause{{Unit: "web.service", Scope: "system", By: "operator alice"}}
+			s.Nodes["db1"] = &n
+		}, []string{"db1"}},
 		"a node reports less": {func(s *State) {
 			n := *s.Nodes["web2"]
 			n.Capabilities = []string{"manager"}

@@ -74,10 +74,17 @@ func (n *oneNode) down(file string) bool {
 	return n.prop("web.service", "ActiveState") == "inactive" && n.prop("web.service", "UnitFileState") == "disabled" && n.read(etc+"/web.service") == file
 }
 
-// TestAPauseHoldsEverythingBackAndEndsByItself: on a real node, over a restart of
-// the host and without a controller, and what it held back is done when it is over.
-func TestAPauseHoldsEverythingBackAndEndsByItself(t *testing.T) {
+// TestANodeOfUpKeepsSecretsAndHeedsPauses shares one node: what is sensitive first,
+// while there is a controller all the time.
+func TestANodeOfUpKeepsSecretsAndHeedsPauses(t *testing.T) {
 	n := upNode(t)
+	t.Run("what is sensitive is shown to nobody", func(t *testing.T) { n.sensitive(t) })
+	t.Run("a pause holds everything back and ends by itself", func(t *testing.T) { n.paused(t) })
+}
+
+// paused has a unit paused, over a restart of the host and without a controller, and
+// what was held back done when it is over.
+func (n *oneNode) paused(t *testing.T) {
 	require.Zero(t, n.apply(addressed("web", "all: true", sleeper(1))+separator+addressed("other", "all: true", sleeper(2)), "--wait=1m").Code)
 	n.refused("nothing is declared of wbe.service", "pause", "wbe", "--for", "1m")
 	n.refused("8d is out of bounds", "pause", "web", "--for", "8d")
@@ -170,44 +177,41 @@ func (n *oneNode) contested() {
 	require.Contains(n.t, n.done("describe", "declaration", "other").Stdout, r.UndoneBy[0].Who+" through the seat")
 }
 
-// TestASensitiveDeclarationIsShownToNobody looks for its content in everything that
-// is printed, and in everything that is logged.
-func TestASensitiveDeclarationIsShownToNobody(t *testing.T) {
-	n := upNode(t)
+// sensitive looks for what a sensitive declaration holds in everything that is
+// printed, and in everything that is logged.
+func (n *oneNode) sensitive(t *testing.T) {
 	const secret = "hunter2"
 	doc := func(more string) string {
 		unit := "[Unit]\nConditionPathExists=!/" + secret + "\n[Service]\nEnvironment=PASSWORD=" + secret + more + "\nExecStart=/bin/sleep 100001\nNonsense=" + secret + "\n[Install]\nWantedBy=multi-user.target\n"
-		return "shape: service\nname: web\nall: true\nensure: running\nenabled: true\nsensitive: true\ndropins: {10-x.conf: \"[Service]\\nEnvironment=MORE=" + secret + more + "\\n\"}\ncontent: |\n  " +
+		return "shape: service\nname: vault\nall: true\nensure: running\nenabled: true\nsensitive: true\ndropins: {10-x.conf: \"[Service]\\nEnvironment=MORE=" + secret + more + "\\n\"}\ncontent: |\n  " +
 			strings.ReplaceAll(strings.TrimSpace(unit), "\n", "\n  ") + "\n"
 	}
 	require.Zero(t, n.apply(doc("1"), "--wait=1m").Code)
-	n.until("its warnings are in", func() bool { return len(n.report("web").Warnings) > 0 })
-	look := func() {
+	n.until("its warnings are in", func() bool { return len(n.report("vault").Warnings) > 0 })
+	look := func() { // the text of each is made of what these hold
 		t.Helper()
-		for _, args := range [][]string{
-			{"get", "declarations", "web", "-o", "yaml"}, {"get", "declarations", "-o", "json"}, {"get", "reports", "-o", "json"}, {"get", "reports", "-o", "wide"},
-			{"describe", "declaration", "web"}, {"describe", "declaration", "web", "-o", "json"}, {"describe", "declaration", "web", "-n", "ws1"}, {"describe", "node", "ws1", "-o", "yaml"},
-			{"events", "--since", "1h", "-o", "json"}, {"events", "-o", "wide"}, {"host", "status"}, {"host", "status", "web"}, {"host", "status", "-o", "json"},
-			{"units", "--declared", "-o", "json"},
-		} {
+		for _, args := range [][]string{{"get", "reports", "-o", "json"}, {"describe", "declaration", "vault", "-n", "ws1"}, {"events", "--since", "1h", "-o", "json"}, {"host", "status", "-o", "json"}} {
 			n.try(args...)
 		}
 	}
 	look()
-	require.Contains(t, n.done("get", "declarations", "web", "-o", "yaml").Stdout, "sha256")
+	n.done("describe", "declaration", "vault", "-o", "json")
+	n.done("describe", "node", "ws1", "-o", "yaml")
+	n.done("units", "--declared", "-o", "json")
+	require.Contains(t, n.done("get", "declarations", "vault", "-o", "yaml").Stdout, "sha256")
 	for _, args := range [][]string{{"--dry-run"}, {"--dry-run", "-o", "json"}} {
 		require.Contains(t, n.apply(doc("2"), args...).Stdout, "sha256")
 	}
 	require.Equal(t, 3, n.try("diff", "-f", "/root/mesh.yaml").Code)
 	require.Zero(t, n.apply(doc("2"), "--wait=1m").Code)
-	require.Contains(t, n.prop("web.service", "Environment"), secret+"2", "it is applied as it is")
+	require.Contains(t, n.prop("vault.service", "Environment"), secret+"2", "it is applied as it is")
 	n.Run(t, "touch", "/"+secret)
-	n.Run(t, "systemctl", "stop", "web.service")
-	n.until("it waits for its condition", func() bool { return n.report("web").Reason == report.Condition })
+	n.Run(t, "systemctl", "stop", "vault.service")
+	n.until("it waits for its condition", func() bool { return n.report("vault").Reason == report.Condition })
 	look()
-	n.done("withdraw", "web", "--dry-run")
-	n.done("withdraw", "web", "--wait=1m")
-	look()
+	n.done("withdraw", "vault", "--dry-run")
+	n.done("withdraw", "vault", "--wait=1m")
+	n.done("events", "--since", "1h", "-o", "json")
 	printed := n.printed.String()
 	for i, line := range strings.Split(printed, "\n") {
 		require.NotContains(t, line, secret, "line %d of what was printed", i)

@@ -221,7 +221,7 @@ func (r *reach) completeDeclaredUnits(a *address) cobra.CompletionFunc {
 			r.brief(c, func(ctx context.Context, l *link) error {
 				reply, err := r.collect(ctx, l, wire.GetRequest{Kind: wire.Declarations, Nodes: a.nodes, Labels: a.labels})
 				for _, d := range reply.Declarations {
-					if (d.Scope == string(unit.User)) == a.user && !slices.Contains(names, d.Unit) {
+					if (d.Scope == string(unit.User)) == a.user && unit.CheckName(d.Unit) == nil && !slices.Contains(names, d.Unit) {
 						names = append(names, d.Unit)
 					}
 				}
