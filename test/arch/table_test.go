@@ -51,7 +51,7 @@ var table = []row{
 	{words, "mesh/wire", "host/report host/shape mesh/subject modules seats", ""},
 
 	{pure, "host/plan", "host/fault host/report host/shape host/unit", ""},
-	{pure, "host/install", "host/fault host/unit", ""},
+	{pure, "host/install", "host/fault host/unit", "host/disk host/systemd"},
 	{pure, "mesh/seal", "host/fault", ""},
 	{pure, "host/accept", "host/fault mesh/seal mesh/wire", ""},
 	{pure, "controller/assign", "host/fault host/shape host/unit mesh/subject mesh/wire modules seats", ""},
@@ -112,6 +112,7 @@ var table = []row{
 	{checks, "test/lab/node", "", ""},
 	{checks, "test/system", "", ""},
 	{checks, "test/bench", "", ""},
+	{checks, "test/cases", "", ""},
 	{checks, "test/demo", "", ""},
 	{checks, "test/mutants", "", ""},
 }

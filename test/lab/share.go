@@ -10,12 +10,15 @@ import (
 func Share(t testing.TB, o Options) *Node {
 	t.Helper()
 	if o.Hostname == "" {
+		o.Hostname = o.Name
+	}
+	if o.Hostname == "" {
 		o.Hostname = "node"
 	}
 	if o.Root == "" {
 		o.Root = root(t)
 	}
-	o.Name = uniqueName(t, o.Hostname)
+	o.Name = uniqueName(t, o.Name)
 	wait, cancelWait := context.WithTimeout(t.Context(), roomTimeout)
 	defer cancelWait()
 	if err := room(wait, instances); err != nil {

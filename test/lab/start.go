@@ -43,27 +43,7 @@ var (
 // node. RunTest appends one for each test that ran inside. `sort -u` of it is the list of lab tests that ran.
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
-	if o.Hostname == "" {
-		o.Hostname = o.Name
-	}
-	if o.Hostname == "" {
-		o.Hostname = "node"
-	}
-	if o.Root == "" {
-		o.Root = root(t)
-	}
-	o.Name = uniqueName(t, o.Name)
-	wait, cancelWait := context.WithTimeout(t.Context(), roomTimeout)
-	defer cancelWait()
-	if err := room(wait, instances); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
-	defer cancel()
-	n, err := Boot(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := Share(t, o)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the last lines of the journal of lab node %q:\n%s", n.Hostname(), n.journalTail())
@@ -74,7 +54,7 @@ func Start(t testing.TB, o Options) *Node {
 			t.Error(err)
 		}
 	})
-	record(t, thisPackage()+"."+t.Name())
+	Count(t)
 	return n
 }
 
