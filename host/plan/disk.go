@@ -123,8 +123,8 @@ func NeedsReload(in Input) string {
 		return "the manager has not read " + k.Fragment
 	case !slices.EqualFunc(k.DropIns, st.DropIns, samePlace):
 		return "the manager has read other drop-ins"
-	case in.Memory.Loaded.Digest != "" && k.Loaded != in.Memory.Loaded.Digest && !in.waitsForOthers():
-		return "its files changed" // where others reload, the manager's own word is all there is
+	case in.Memory.Loaded.Digest != "" && k.Loaded != in.Memory.Loaded.Digest:
+		return "its files changed"
 	case st.NeedReload:
 		return "the manager says that its files changed"
 	}

@@ -42,6 +42,7 @@ const (
 	Unreachable Reason = "unreachable" // the manager does not answer
 	Pending     Reason = "pending"     // not looked at yet
 	Refreshing  Reason = "refresh"     // a reload or restart job takes a change in
+	Writing     Reason = "writing"     // the file is being written
 
 	// of Waiting, Failed or Refused in user scope: what stands between the host and
 	// the account's manager
@@ -82,6 +83,8 @@ const (
 	Template    Reason = "template"    // a bare template has no activity
 	IsAlias     Reason = "alias"       // content or a mask declared under an alias of another unit
 	Unsupported Reason = "unsupported" // this version of stead cannot read the declaration
+	BadTarget   Reason = "target"      // what stands at the file's path, or on the way there, is not replaced or followed
+	NoLogin     Reason = "login"       // the node has no such owner or group
 )
 
 // Obstacle is what stands between a loop and its manager: as long as it stands, it

@@ -58,7 +58,10 @@ func code(s string) string { return "`" + s + "`" }
 // fields explains every field of every shape.
 func fields() string {
 	var b strings.Builder
-	for _, s := range shape.Vocabulary() {
+	for i, s := range shape.Vocabulary() {
+		if i > 0 {
+			b.WriteString("\n")
+		}
 		fmt.Fprintf(&b, "Shape %s, version %d: %s\n\n", code(s.Name), s.Version, lower(s.Meaning))
 		b.WriteString(row("field", "type", "default", "values", "meaning") + row("---", "---", "---", "---", "---"))
 		for _, f := range s.Fields {
