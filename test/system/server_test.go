@@ -191,13 +191,14 @@ func TestFilesOfAnAccountAreWrittenByIt(t *testing.T) {
 	m := install(t)
 	opal := m.login("opal")
 	m.account("opal")
-	m.startHost()
+	m.begin(map[string]string{"stays": up("stays", sleeper(9))})
 	before := m.snapshot()
 	file := func(name, path, content, more string) string {
 		return fmt.Sprintf("shape: file\nname: %s\npath: %s\ncontent: \"%s\\n\"\n%s", name, path, content, more)
 	}
 	watcher := "[Service]\nType=exec\nExecStart=/bin/sh -c 'cat %h/.config/app/app.toml /etc/app.toml; exec sleep 9999'\nExecReload=/bin/cat %h/.config/app/app.toml /etc/app.toml\n[Install]\nWantedBy=default.target\n"
 	all := map[string]string{
+		"stays":  up("stays", sleeper(9)),
 		"app":    text{"app", "scope: user\nensure: running\nenabled: true\non_change: reload\ntriggers: [file:mine, file:ours]\n", watcher}.String(),
 		"mine":   file("mine", "~/.config/app/app.toml", "mine-1", "scope: user\nmode: 0600\n"),
 		"ours":   file("ours", "/etc/app.toml", "ours-1", ""),
