@@ -11,6 +11,7 @@ import (
 
 	"stead/host/report"
 	"stead/host/shape"
+	"stead/host/systemd/systemdtest"
 )
 
 // A folder is never taken away: what cannot be put right is said, and tried again
@@ -100,5 +101,18 @@ func TestWhatSomebodyElsePutRightIsOver(t *testing.T) {
 		r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
 		rep := r.after(time.Second).outcome("web.service", report.Contested, "")
 		require.NotContains(t, rep.Text, "folder")
+	})
+}
+
+// While a manager is long over a reload no old report stands.
+func TestALongReloadIsSaid(t *testing.T) {
+	inRig(t, func(r *rig) {
+		web := service("web", "/bin/sleep infinity")
+		r.declare(web)
+		r.after(3*time.Second).outcome("web.service", report.Converged, "")
+		r.fake.Break("Reload", systemdtest.Break{Delay: 20 * time.Second, Times: 1})
+		r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
+		r.after(8*time.Second).outcome("web.service", report.Waiting, report.OwedReload)
+		r.after(time.Minute).outcome("web.service", report.Converged, "")
 	})
 }

@@ -21,6 +21,9 @@ type reloads struct {
 const (
 	// reloadShare is how many times its own length a reload keeps the next away.
 	reloadShare = 10
+	mostApart   = 10 * time.Second // in user scope
+	// longReload is what a reload may take before it is said that it is waited for.
+	longReload = 3 * time.Second
 	// forkHold is how long a forking unit with a PID file may hold a reload up; a
 	// reload in that time makes systemd lose the file.
 	forkHold = 5 * time.Second
@@ -60,7 +63,7 @@ func (l *Loop) reload(ctx context.Context, batch []*managed) []*managed {
 		}
 		return nil
 	}
-	took, err := l.o.Manager.Reload(ctx)
+	took, err := l.reloading(ctx, batch)
 	now = l.now()
 	if ctx.Err() != nil {
 		return nil
@@ -108,6 +111,33 @@ func (l *Loop) heardReload(began time.Time) {
 	l.memory.OwesReload = l.memory.OwesReload && owed
 }
 
+// reloading reloads the manager. One that takes long over it must not have old
+// reports stand the while: what was found before is said.
+func (l *Loop) reloading(ctx context.Context, batch []*managed) (time.Duration, error) {
+	type ended struct {
+		took time.Duration
+		err  error
+	}
+	done := make(chan ended, 1)
+	go func() {
+		took, err := l.o.Manager.Reload(ctx)
+		done <- ended{took, err}
+	}()
+	long := time.NewTimer(longReload)
+	defer long.Stop()
+	select {
+	case e := <-done:
+		return e.took, e.err
+	case <-long.C:
+	}
+	for _, m := range batch {
+		l.report(m)
+	}
+	l.publish()
+	e := <-done
+	return e.took, e.err
+}
+
 // gathering reports whether a reload that only units being given back wait for
 // can do with waiting a moment: others of them are about to stop, and then one
 // reload serves all.
@@ -145,7 +175,11 @@ func reasonOf(m *managed) string {
 func (l *Loop) reloadAt(now time.Time) time.Time {
 	at := now
 	if !l.reloads.ended.IsZero() {
-		at = l.reloads.ended.Add(reloadShare * l.reloads.took)
+		apart := reloadShare * l.reloads.took
+		if l.o.Scope == unit.User { // how long it takes is in the account's hands, and burdens nobody else
+			apart = min(apart, mostApart)
+		}
+		at = l.reloads.ended.Add(apart)
 	}
 	for _, m := range l.units {
 		if m.forking() && now.Sub(m.track.Job.At) < forkHold {

@@ -53,7 +53,9 @@ func (m *Manager) open(ctx context.Context, connect func(context.Context) (net.C
 		_ = nc.Close()
 		return nil, err
 	}
+	l.ended = s.ended
 	if err := l.greet(ctx, 0, l.ping); err != nil {
+		err = s.ended(err)
 		l.drop(err)
 		return nil, err
 	}

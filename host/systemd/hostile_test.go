@@ -217,7 +217,7 @@ func TestAMessageBeyondTheBoundEndsTheConnection(t *testing.T) {
 	head[0], head[1], head[3] = 'l', kindReply, 1
 	binary.LittleEndian.PutUint32(head[4:], mostUserMessage+1)
 	_, _ = s.nc.Write(head)
-	require.Error(t, <-told)
+	require.ErrorContains(t, <-told, "more than is taken in")
 }
 
 // A manager that answers one call in a while, and never all, does not hold up a look

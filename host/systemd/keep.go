@@ -83,7 +83,11 @@ func (k *keeper) serve(ctx context.Context, l *link) {
 	case <-l.lost():
 	case <-ctx.Done():
 	}
-	l.drop(errLost)
+	why := errLost
+	if l.ended != nil {
+		why = l.ended(errLost)
+	}
+	l.drop(why)
 	k.owner.closing(l)
 	k.mu.Lock()
 	k.link = nil

@@ -27,6 +27,7 @@ const window = 128
 type link struct {
 	bus      *dbus.Conn
 	nc       net.Conn
+	socket   *socket
 	signals  *receiver
 	timeout  time.Duration // without any answer, after which the manager counts as hung
 	patience time.Duration // instead of timeout while a reload is going on
@@ -38,8 +39,9 @@ type link struct {
 
 	reloads  atomic.Int32 // reloads of our own in flight
 	dropOnce sync.Once
-	gone     chan struct{} // closed when it was dropped; nil where nobody waits for that
-	cause    error         // why it was dropped; set before bus is closed
+	gone     chan struct{}          // closed when it was dropped; nil where nobody waits for that
+	ended    func(lost error) error // why the connection did, as far as that is known; nil where nobody asks
+	cause    error                  // why it was dropped; set before bus is closed
 }
 
 // call is one method call.

@@ -26,11 +26,12 @@ type socket struct {
 	most    uint32                      // bytes of a message's body
 	take    func(message []byte) []byte // what godbus is to see of it, nil for nothing; in order with all that it sees
 
-	throttle *throttle   // nil where all is read as it comes
-	greeting greeting    // what is read before that
-	framed   atomic.Bool // authentication is over; from there on all is messages
-	buf      []byte      // of one message
-	rest     []byte      // what of it godbus has not read
+	throttle *throttle             // nil where all is read as it comes
+	greeting greeting              // what is read before that
+	odd      atomic.Pointer[error] // what came that is no message of a manager, and ended it; nil for nothing
+	framed   atomic.Bool           // authentication is over; from there on all is messages
+	buf      []byte                // of one message
+	rest     []byte                // what of it godbus has not read
 }
 
 const (
@@ -58,6 +59,9 @@ func (s *socket) Read(p []byte) (int, error) {
 	}
 	for len(s.rest) == 0 {
 		m, err := s.next()
+		if errors.Is(err, errOdd) {
+			s.odd.Store(&err) // godbus keeps it to itself
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +90,7 @@ func (s *socket) next() ([]byte, error) {
 	}
 	body, fields := order.Uint32(head[4:]), order.Uint32(head[12:])
 	if fields > mostFields || body > s.most {
-		return nil, fmt.Errorf("a message of %d and %d bytes is too large", fields, body)
+		return nil, fmt.Errorf("%w: a message of %d and %d bytes, more than is taken in", errOdd, fields, body)
 	}
 	size := fixedHeader + (int(fields)+7)&^7 + int(body)
 	if cap(s.buf) < size {
@@ -111,6 +115,17 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// errOdd ends a connection over which something else than messages comes.
+var errOdd = errors.New("what it says is no message of a manager")
+
+// ended is why the connection ended, lost where nothing is known.
+func (s *socket) ended(lost error) error {
+	if odd := s.odd.Load(); odd != nil {
+		return *odd
+	}
+	return lost
+}
+
 // byteOrder is the one of a message.
 type byteOrder interface {
 	binary.ByteOrder
@@ -124,7 +139,7 @@ func orderOf(message []byte) (byteOrder, error) {
 	case 'B':
 		return binary.BigEndian, nil
 	}
-	return nil, errors.New("what comes is no D-Bus message")
+	return nil, errOdd
 }
 
 // cursor reads a message (D-Bus Specification, "Marshaling"). Once bad it stays
