@@ -83,7 +83,7 @@ func TestF029ADropInOfAnotherUnitIsTakenIn(t *testing.T) {
 	require.Equal(t, "write restart write restart", strings.Join(did, " "))
 }
 
-// F021: on_change: reload is declared for a unit that has no way to reload.
+// F021: a unit that has no way to reload is declared with on_change: reload.
 // stead: says so with the declaration's own cure, restarts nothing, and warns of it
 // before anything changes; reload_or_restart restarts such a unit.
 func TestF021AUnitThatCannotReloadIsNamed(t *testing.T) {
