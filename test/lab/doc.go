@@ -18,6 +18,7 @@
 //
 // A test that wants to be inside, next to a real manager, says so in its first lines: if !lab.Inside(t, lab.Options{}) { return }. The tests of
 // any package are compiled and run inside by RunTest(t, BuildTest(t, "stead/host/systemd"), "-test.run", "Contract"). InstallStead brings stead.
+// A whole run of tests goes to another version of systemd by the environment: STEAD_LAB_SYSTEMD=247 go test ./host/systemd.
 // People use the command: go run ./test/lab/node NAME up|exec|reboot|down, and list; net NAME up|cut|join|down.
 //
 // # Networks

@@ -19,8 +19,7 @@ type Options struct {
 	// Hostname is the node's own, a DNS label. Empty: Name.
 	Hostname string
 	// Root is the root file system that the node's disk begins as; it is never written to. Empty: "/".
-	// Others are made by mmdebstrap --variant=minbase --include=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd SUITE DIR; nodes were
-	// seen to work with bullseye, bookworm and trixie, that is, systemd 247, 252 and 257.
+	// VersionRoot names others, with systemd 247, 252 and 257, which make lab-roots makes.
 	Root string
 	// Dir is the folder of the state folders. Empty: DefaultDir.
 	Dir string
