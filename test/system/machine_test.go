@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +48,13 @@ func TestMain(m *testing.M) {
 	}
 	if file := os.Getenv(callerEnv); file != "" {
 		if err := callVerbs(file, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if filepath.Base(os.Args[0]) == rogueName {
+		if err := beRogue(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
