@@ -36,8 +36,8 @@ func TestF015F110LinesOfAnAccountsUnitAreItsOwn(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text(who), 0o644))
 		uid := strings.TrimSpace(tool(t, "id", "-u", who))
 		tool(t, "sh", "-c", "until systemctl is-active user@"+uid+".service; do sleep 0.05; done")
-		tool(t, "systemctl", "--user", "-M", who+"@", "daemon-reload")
-		tool(t, "systemctl", "--user", "-M", who+"@", "start", name)
+		tool(t, "runuser", "-u", who, "--", "env", "XDG_RUNTIME_DIR=/run/user/"+uid, "systemctl", "--user", "daemon-reload")
+		tool(t, "runuser", "-u", who, "--", "env", "XDG_RUNTIME_DIR=/run/user/"+uid, "systemctl", "--user", "start", name)
 	}
 	tool(t, "systemctl", "daemon-reload")
 	tool(t, "systemctl", "start", name)
