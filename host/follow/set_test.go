@@ -61,10 +61,10 @@ func TestASetIsOfAnAccountAndOfScopes(t *testing.T) {
 func TestWhatThisVersionCannotReadIsLeftAndNamed(t *testing.T) {
 	known := `"enabled":true,"name":"a","on_withdraw":"restore","scope":"system","shape":"service","timeout":"2m0s","unit":"a.service"`
 	for name, c := range map[string]struct{ body, why string }{
-		"a field":       {`{"sensitive":false,` + known + `}`, `this version of stead does not know field "sensitive" of shape service`},
-		"two fields":    {`{"sensitive":false,"provider":"x",` + known + `}`, `this version of stead does not know fields "provider", "sensitive" of shape service`},
+		"a field":       {`{"secret":false,` + known + `}`, `this version of stead does not know field "secret" of shape service`},
+		"two fields":    {`{"secret":false,"backend":"x",` + known + `}`, `this version of stead does not know fields "backend", "secret" of shape service`},
 		"many fields":   {`{"z1":1,"z2":1,"z3":1,"z4":1,"z5":1,"z6":1,` + known + `}`, `fields "z1", "z2", "z3", "z4", "z5" and 1 more of shape service`},
-		"a shape":       {`{"name":"a","path":"/x","shape":"file"}`, `this version of stead does not know shape "file"`},
+		"a shape":       {`{"name":"a","path":"/x","shape":"socket"}`, `this version of stead does not know shape "socket"`},
 		"no shape":      {`{"name":"a"}`, `this version of stead does not know shape ""`},
 		"a value":       {`{"ensure":"resting",` + known + `}`, "ensure"},
 		"no JSON":       {`shape: service`, "it is no canonical form"},
