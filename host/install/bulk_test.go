@@ -2,8 +2,10 @@ package install_test
 
 import (
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -144,7 +146,7 @@ func wants(t *testing.T, m *systemd.Manager, scenes []install.Placed, before map
 		for _, w := range looks[i].Wants {
 			_, link := is[w.Path]
 			_, gone := os.Stat(w.Path)
-			if link && path.Dir(w.Path) == etc && (gone == nil || !is257) || !link && s.Stands(w.Path) {
+			if link && path.Dir(w.Path) == etc && !(is257 && errors.Is(gone, fs.ErrNotExist)) || !link && s.Stands(w.Path) {
 				continue // the manager takes nothing away for an alias
 			}
 			is[w.Path] = w.Entry.Target
