@@ -65,17 +65,21 @@ type verifier struct {
 	as func(ctx context.Context, program ...string) *exec.Cmd
 }
 
+// plain keeps colours out of what systemd 247 says, which paints also where no
+// terminal is.
+const plain = "SYSTEMD_COLORS=0"
+
 // command is one run with these arguments.
 func (v verifier) command(ctx context.Context, args ...string) *exec.Cmd {
 	if v.as != nil {
 		// Environment generators would be run with what the account's environment.d
 		// has said to the one before (systemd.environment-generator(7)): LD_PRELOAD=.
-		return v.as(ctx, append([]string{"SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/nonexistent", "systemd-analyze", "--user"}, args...)...)
+		return v.as(ctx, append([]string{"SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/nonexistent", plain, "systemd-analyze", "--user"}, args...)...)
 	}
 	cmd := exec.CommandContext(ctx, "systemd-analyze", args...)
 	// Nothing of ours: with NOTIFY_SOCKET its own manager would speak for this
 	// process. Messages are matched, so they are not to be translated.
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", plain}
 	return cmd
 }
 
