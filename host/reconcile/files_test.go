@@ -299,6 +299,18 @@ func TestADryRunTellsOfAFileAndOfNoSecret(t *testing.T) {
 	})
 }
 
+func TestAFileOwesNoReloadAlsoWhereTheHostDies(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.stop()
+		r.killAt("recorded")
+		r.declare(r.file("app", "one"))
+		r.after(5 * time.Second)
+		r.stop()
+		require.False(t, r.book.manager.OwesReload)
+		r.start()
+	})
+}
+
 func TestAFolderThatIsChangedOnTheWayMovesTheFile(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.safely()
