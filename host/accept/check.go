@@ -95,5 +95,5 @@ func whole(i wire.Index) error {
 // named reports whether s can be the name of a declaration: those of modules hold
 // dots.
 func named(s string) bool {
-	return s != "" && len(s) <= maxName && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
+	return s != "" && len(s) <= maxName && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.:") == ""
 }

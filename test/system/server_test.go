@@ -54,9 +54,12 @@ func TestAServersServicesRun(t *testing.T) {
 	// What somebody makes of the file is kept aside, and is no change to the server.
 	require.NoError(t, web.WriteFile("/etc/web/web.conf", []byte("by hand\n"), 0o666))
 	web.until("it is as declared", func() bool { return web.read("/etc/web/web.conf") == "listen = 80\npages = /srv/new\n" })
-	rep := web.outcome("file:web-config", report.Converged, "")
+	var rep *report.Report
+	web.until("what was done by hand is told", func() bool {
+		rep = web.report("file:web-config")
+		return rep != nil && rep.Outcome == report.Converged && len(rep.Warnings) == 1
+	})
 	require.Equal(t, "/etc/web/web.conf", string(rep.Unit))
-	require.Len(t, rep.Warnings, 1)
 	_, kept, _ := strings.Cut(rep.Warnings[0], "kept as ")
 	require.Equal(t, "by hand\n", web.read(kept))
 	require.Equal(t, reloaded, web.said("web.service"))
@@ -67,7 +70,11 @@ func TestAServersServicesRun(t *testing.T) {
 
 	r.done("withdraw", "--yes", "web", "file:web-config", "file:web-key", "hello", "hello-socket", "rotate", "rotate-timer")
 	r.reports()
-	web.until("all is as it was", func() bool { return len(before.Diff(web.snapshot())) == 0 })
+	last := ""
+	web.until("all is as it was", func() bool {
+		last = strings.Join(before.Diff(web.snapshot()), "\n")
+		return last == ""
+	}, &last)
 }
 
 // said is what a unit wrote, in order.
@@ -211,7 +218,7 @@ func TestFilesOfAnAccountAreWrittenByIt(t *testing.T) {
 	require.Equal(t, "600 opal:opal", strings.TrimSpace(m.Run(t, "stat", "-c", "%a %U:%G", mine)))
 	require.Equal(t, "755 opal:opal", strings.TrimSpace(m.Run(t, "stat", "-c", "%a %U:%G", opal.home(".config/app"))))
 	m.says("file:linked", report.Refused, report.Protected, "it is not below the account's home")
-	require.Equal(t, "mine-1\nours-1\n", opal.log("app.service"), "started once, with both in place")
+	m.until("it has both, which were in place", func() bool { return opal.log("app.service") == "mine-1\nours-1\n" })
 
 	// A change of either is taken in by a reload.
 	all["mine"] = strings.Replace(all["mine"], "mine-1", "mine-2", 1)
