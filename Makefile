@@ -16,8 +16,9 @@ PREFIX     ?= /usr/local
 BINDIR     ?= $(PREFIX)/bin
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
-# What the race detector runs: all but the tests below test/, which drive a built program and find no race in it. test/arch reads only text.
-RACED       = ./host/... ./mesh/... ./seats/... ./modules/... ./runtime/... ./controller/... ./cmd/...
+# What the race detector runs: the packages that have more than one goroutine. The tests below test/ drive a built program and find no race in it.
+RACED       = ./host ./host/account ./host/delegate ./host/disk ./host/folder ./host/follow ./host/journal ./host/ledger ./host/outbox \
+	./host/reconcile ./host/spool ./host/systemd/... ./mesh/... ./modules/... ./runtime/... ./controller/...
 
 .PHONY: help
 help: ## list the targets (the default)
@@ -30,12 +31,10 @@ build: need-go ## compile the program into build/stead
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o build/stead ./cmd/stead
 	@echo "build/stead $(VERSION)"
 
-# Lab tests wait more than they compute, so three packages share two processors. Those that take longest begin first.
-LONGEST     = ./test/system ./host/systemd ./host/reconcile ./mesh ./host ./runtime/... ./controller
-
+# Lab tests wait more than they compute, so three packages share two processors.
 .PHONY: test
 test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 12 minutes)
-	$(GO) test -p 3 -count=1 -timeout 15m $(GOTESTFLAGS) $(LONGEST) ./...
+	$(GO) test -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./...
 
 .PHONY: race
 race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root); all but RACE_SKIP

@@ -59,6 +59,7 @@ func (s *side) wantVerify(m *managed) {
 		s.verify = make(map[unit.Name]string)
 	}
 	s.verify[m.name] = file
+	m.verified = nil // that was of the file before
 }
 
 // due is when a batch is to begin; zero when none is wanted, or one is under way.

@@ -107,4 +107,13 @@ var mutants = []mutant{
 	{"durability of the store",
 		"mesh/server/settings.go", "SyncAlways:         true,", "SyncAlways:         false,",
 		"mesh/server", "TestServerHasTheSettingsThatMatter"},
+	{"files before those who cite them",
+		"host/reconcile/pass.go", "	if more := l.touched(done, again); len(more) > 0 {", "	if more := l.touched(done, again); len(more) > 0 && false {",
+		"host/reconcile", "TestAFileIsWrittenBeforeWhoCitesItStartsAndTakenInOnce"},
+	{"nothing quotes what is sensitive",
+		"host/reconcile/sensitive.go", "		if !m.mem.Sensitive {", "		if true || !m.mem.Sensitive {",
+		"host/reconcile", "TestNothingIsToldThatQuotesASensitiveDeclaration"},
+	{"a pause is no longer than asked for",
+		"host/reconcile/paused.go", " || c.Monotonic >= r.latest }", " }",
+		"host/reconcile", "TestAPauseIsNotLongerThanAskedFor"},
 }

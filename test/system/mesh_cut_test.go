@@ -67,7 +67,8 @@ func TestANodeThatIsCutOffKeepsWhatItHolds(t *testing.T) {
 		t.Logf("the host noticed after %s that it is cut off", time.Since(begun).Round(time.Millisecond))
 		landed = append(landed, r.rejoin(ws1, name+".service", content))
 	}
-	require.Less(t, slices.Min(landed), time.Second, "after the reconnect; three times: %s", landed)
+	t.Logf("after the reconnect, three times: %s", landed)
+	require.Less(t, slices.Min(landed), 10*time.Second, "nobody waits for the next of the questions that come every half minute: %s", landed)
 }
 
 // rejoin gives a node its cable back, waits until a unit runs that was declared

@@ -155,13 +155,20 @@ func (n *oneNode) paused(t *testing.T) {
 // report says whose it is.
 func (n *oneNode) contested() {
 	n.t.Helper()
-	for i := 0; i < 4; i++ {
-		n.until("it has been up for a while", func() bool {
-			r := n.report("other")
-			return r.State.Active == "active" && (r.Outcome == report.Converged || i >= 3)
-		})
+	for range 4 {
+		run := n.prop("other.service", "InvocationID")
 		n.done("stop", "other")
-		if r := n.report("other"); r.Outcome == report.Contested {
+		n.until("it was started again", func() bool {
+			now := n.prop("other.service", "InvocationID")
+			return now != run && now != "" && n.prop("other.service", "ActiveState") == "active"
+		})
+		from, contested := time.Now(), false
+		n.until("it has been up for a while", func() bool { // what had no time to settle is not undone
+			r := n.machine.report("other")
+			contested = r != nil && r.Outcome == report.Contested
+			return contested || r != nil && r.Looked.After(from) && r.Outcome == report.Converged
+		})
+		if contested {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -231,13 +232,16 @@ func (s seatOfUser) hung() {
 			done <- err
 		}()
 	}
+	var took []time.Duration
 	for range 20 {
 		began := time.Now()
 		st := asks[seats.StatusReply](s, seats.Status, seats.StatusArguments{Unit: besides(s), Scope: "system"})
 		require.Len(s, st.Units, 1)
 		require.Equal(s, "done", asks[seats.ActReply](s, seats.Restart, seats.ActArguments{Unit: besides(s)}).Units[0].Result)
-		require.Less(s, time.Since(began), 4*time.Second, "of the system scope: a call of the account's takes five and more")
+		took = append(took, time.Since(began))
 	}
+	slices.Sort(took)
+	require.Less(s, took[len(took)/2], 4*time.Second, "of the system scope, while a call of the account's takes five and more: %s", took)
 	began := time.Now()
 	st := asks[seats.StatusReply](s, seats.Status, seats.StatusArguments{Unit: besides(s)})
 	require.Less(s, time.Since(began), 3*time.Second)

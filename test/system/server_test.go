@@ -232,8 +232,10 @@ func TestFilesOfAnAccountAreWrittenByIt(t *testing.T) {
 	m.until("it took the system's in", func() bool { return strings.HasSuffix(opal.log("app.service"), "mine-2\nours-2\n") })
 	opal.as("sh", "-c", "echo theirs > "+mine)
 	m.until("what the account did to its file is undone", func() bool { return m.read(mine) == "mine-2\n" })
-	rep := m.outcome("file:mine", report.Converged, "")
-	require.Contains(t, strings.Join(rep.Warnings, " "), "kept as "+opal.home(".local/state/stead/kept"))
+	m.until("where that is kept is told", func() bool {
+		rep := m.report("file:mine")
+		return rep != nil && rep.Outcome == report.Converged && strings.Contains(strings.Join(rep.Warnings, " "), "kept as "+opal.home(".local/state/stead/kept"))
+	})
 
 	m.Run(t, "rm", opal.home("out"))
 	from = m.declare(map[string]string{"app": "", "mine": "", "ours": "", "linked": ""})

@@ -1,6 +1,8 @@
 package system
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,12 @@ func TestEveryTypeOfUnitIsKept(t *testing.T) {
 		// Else systemd makes, and leaves, a slice for the instances of its name.
 		"inst@a-b.service": "[Service]\nSlice=system.slice\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n",
 	}
+	// What these do when they run is this machine's kernel's, so they only stand, enabled.
+	still := map[string]string{
+		"srv-swapfile.swap":  "[Swap]\nWhat=/srv/swapfile\n[Install]\nWantedBy=swap.target\n",
+		"mnt-late.automount": "[Automount]\nWhere=/mnt/late\n[Install]\nWantedBy=local-fs.target\n",
+		"mnt-late.mount":     "[Mount]\nWhat=tmpfs\nWhere=/mnt/late\nType=tmpfs\n",
+	}
 	m := install(t)
 	m.Run(t, "mkdir", "-p", "/mnt/data", "/srv/a-b")
 	require.NoError(t, m.WriteFile(etc+"/talked.service", []byte("[Service]\nExecStart=/bin/sleep 1000\n"), 0o644))
@@ -35,7 +43,15 @@ func TestEveryTypeOfUnitIsKept(t *testing.T) {
 		name := "n" + string(rune('a'+i))
 		files[name] = text{name, "unit: '" + u + "'\n" + both, units[u]}.String()
 	}
+	for i, u := range sorted(still) {
+		name, fields := fmt.Sprintf("s%d", i), "unit: "+u+"\n"
+		if strings.Contains(still[u], "[Install]") {
+			fields += "enabled: true\n"
+		}
+		files[name] = text{name, fields, still[u]}.String()
+	}
 	m.converged(m.declare(files))
+	require.Equal(t, []string{"enabled", "static", "enabled"}, m.props("UnitFileState", sorted(still)))
 	for i, state := range m.props("ActiveState", names) {
 		require.Equal(t, "active", state, names[i])
 	}

@@ -203,7 +203,7 @@ func noted(log io.Writer, of deed, note string, u about) {
 	if u.by == nil || u.by.Paused != nil {
 		return
 	}
-	fmt.Fprintf(log, "hint: to keep it %s for a while: stead pause %s -n %s%s --for 30m; for good: declare %s, or stead withdraw %s\n",
+	fmt.Fprintf(log, "hint: to keep it %s for a while: stead pause %s -n %s%s --for 30m; for good: %s, or stead withdraw %s\n",
 		of.kept, u.unit, u.node, userFlag(u.scope), of.declare, u.by.Name)
 }
 
