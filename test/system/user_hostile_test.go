@@ -185,6 +185,25 @@ func (f *fort) silence() {
 	f.heals(before, func() { require.NoError(f.t, wake(pid)) })
 }
 
+// swaps has links put in the place of the folder and of a file all the time, while a
+// new version of everything is being written.
+func (f *fort) swaps() {
+	f.t.Helper()
+	f.again(func() {})
+	f.version++
+	f.declareOwn()
+	before := f.outside()
+	f.as("sh", "-ec", f.script(0, `timeout 4 sh -c 'while :; do mv $0 $0.away; ln -s /etc/systemd/system $0; rm $0; mv $0.away $0; ln -s $1/secret $2.x; mv $2.x $2; done' \
+		$dir $vault $file 2> /dev/null || true`))
+	f.under = append(f.under, f.guard())
+	f.heals(before, func() {
+		f.again(func() {
+			f.as("sh", "-ec", f.script(0, `if [ -h $dir ]; then rm $dir; fi; mkdir -p $dir; if [ -d $dir.away ]; then cp -a $dir.away/. $dir; rm -rf $dir.away; fi
+				rm -rf $dir/user.away $file $file.x`))
+		})
+	})
+}
+
 // TestAHostileAccountLeadsRootNowhere goes through all attacks on one node.
 func TestAHostileAccountLeadsRootNowhere(t *testing.T) {
 	f := newFort(t)
@@ -194,6 +213,7 @@ func TestAHostileAccountLeadsRootNowhere(t *testing.T) {
 		f.again(func() {})
 		f.wave(a)
 	}
+	f.swaps()
 	f.sockets()
 	f.silence()
 	f.ends()
