@@ -27,7 +27,6 @@ const window = 128
 type link struct {
 	bus      *dbus.Conn
 	nc       net.Conn
-	socket   *socket
 	signals  *receiver
 	timeout  time.Duration // without any answer, after which the manager counts as hung
 	patience time.Duration // instead of timeout while a reload is going on
