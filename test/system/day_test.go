@@ -161,7 +161,7 @@ func (d *day) shows(name string, commands ...string) {
 
 var (
 	ids      = regexp.MustCompile(`\b([a-z2-7]{26}|[0-9a-f]{32})\b`)
-	logged   = regexp.MustCompile(`(?m)^(      \d\d:\d\d:\d\d|    ([A-Z][a-z]{2} [ \d]|retry|began|looked|last lines)|converged on .* ·).*\n`)
+	logged   = regexp.MustCompile(`(?m)^(      \d\d:\d\d:\d\d|    ([A-Z][a-z]{2} [ \d]|retry|began|looked|last lines|warnings)|      web\.service: |converged on .* ·).*\n`)
 	standing = regexp.MustCompile(`web1 (failed|waiting): .*`)
 	failing  = regexp.MustCompile(`\d (failed|waiting)`)
 	nextTry  = regexp.MustCompile(`, next [\d:]+`)
