@@ -33,7 +33,7 @@ build: need-go ## compile the program into build/stead
 
 # Lab tests wait more than they compute, so three packages share two processors.
 .PHONY: test
-test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root; under 12 minutes)
+test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root)
 	$(GO) test -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./...
 
 .PHONY: race
@@ -75,7 +75,7 @@ VERSIONED_IN ?= $$(grep -rlE --include='*_test.go' '^func Test(Contract|SearchIs
 	xargs -n 1 dirname | sort -u)
 
 .PHONY: test-versions
-test-versions: need-go need-root need-tools ## run the contract suite and the case tests on systemd 247 and 257 (root; under 3 minutes)
+test-versions: need-go need-root need-tools ## run the contract suite and the case tests on systemd 247 and 257 (root)
 	@.ci/lab-roots bullseye trixie
 	@mkdir -p build; in="$(VERSIONED_IN)"; \
 	CGO_ENABLED=0 $(GO) test -c -o /dev/null $$in || exit 1; \
