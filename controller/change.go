@@ -40,14 +40,7 @@ func (d *desk) settings(ctx context.Context, caller identity.Caller, r wire.Sett
 	if err != nil {
 		return reply, err
 	}
-	p := d.current()
-	n := p.State().Nodes[r.Node]
-	if n == nil {
-		return reply, nil
-	}
-	node := d.node(p, n)
-	reply.Node = &node
-	if n.Removed {
+	if n := d.show(&reply, r.Node); n != nil && n.Removed {
 		// Until this is done, and when it is not, the node shows as removed and what
 		// is left of it does nobody harm.
 		if err := d.store.Forget(ctx, r.Node); err != nil {
@@ -55,6 +48,18 @@ func (d *desk) settings(ctx context.Context, caller identity.Caller, r wire.Sett
 		}
 	}
 	return reply, nil
+}
+
+// show puts a node into the reply to a change of it, as it is now, and returns it; nil
+// when there is none.
+func (d *desk) show(reply *wire.ChangeReply, name string) *assign.Node {
+	p := d.current()
+	n := p.State().Nodes[name]
+	if n != nil {
+		node := d.node(p, n)
+		reply.Node = &node
+	}
+	return n
 }
 
 // request is something that changes mesh state, or only says how it would.

@@ -18,14 +18,7 @@ func (d *desk) pause(ctx context.Context, caller identity.Caller, r wire.PauseRe
 	if err != nil || held(reply) {
 		return reply, err
 	}
-	p := d.current()
-	n := p.State().Nodes[r.Node]
-	if n == nil {
-		return reply, nil
-	}
-	node := d.node(p, n)
-	reply.Node = &node
-	if node.State == wire.Silent {
+	if n := d.show(&reply, r.Node); n != nil && reply.Node.State == wire.Silent {
 		reply.Warnings = append(reply.Warnings, fmt.Sprintf("%s is silent: its host heeds this when it hears of it", r.Node))
 	}
 	return reply, nil

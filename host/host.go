@@ -310,7 +310,7 @@ func (h *Host) openDisk(path []string) (*disk.Disk, error) {
 		return nil, err
 	}
 	d, err := disk.New(disk.Options{ConfigDir: h.machine.ConfigDir, UnitPath: path, Kept: filepath.Join(h.o.State, "kept"),
-		Specifiers: specifiers, Version: version(h.systemdVersion()), Logger: h.log})
+		Logins: account.Logins{}, Specifiers: specifiers, Version: version(h.systemdVersion()), Logger: h.log})
 	if err != nil {
 		return nil, err
 	}

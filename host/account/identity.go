@@ -42,19 +42,9 @@ func (l Logins) folder() string {
 
 // Lookup finds a login by its name; NotFound when there is none.
 func (l Logins) Lookup(name string) (Identity, error) {
-	const op = "look up account"
-	var found *Identity
-	err := l.each("passwd", 7, func(f []string) bool {
-		if f[0] == name {
-			found = identityOf(f)
-		}
-		return found != nil
-	})
-	switch {
-	case err != nil:
-		return Identity{}, fault.New(fault.Failed, op, name, err)
-	case found == nil:
-		return Identity{}, fault.New(fault.NotFound, op, name, errors.New("there is no such login"))
+	found, err := l.login(name)
+	if err != nil {
+		return Identity{}, err
 	}
 	err = l.each("group", 4, func(f []string) bool {
 		gid, err := strconv.ParseUint(f[2], 10, 32)
@@ -64,9 +54,54 @@ func (l Logins) Lookup(name string) (Identity, error) {
 		return false
 	})
 	if err != nil {
-		return Identity{}, fault.New(fault.Failed, op, name, err)
+		return Identity{}, fault.New(fault.Failed, lookUp, name, err)
+	}
+	return found, nil
+}
+
+const lookUp = "look up account"
+
+// login finds a login without the further groups.
+func (l Logins) login(name string) (Identity, error) {
+	var found *Identity
+	err := l.each("passwd", 7, func(f []string) bool {
+		if f[0] == name {
+			found = identityOf(f)
+		}
+		return found != nil
+	})
+	switch {
+	case err != nil:
+		return Identity{}, fault.New(fault.Failed, lookUp, name, err)
+	case found == nil:
+		return Identity{}, fault.New(fault.NotFound, lookUp, name, errors.New("there is no such login"))
 	}
 	return *found, nil
+}
+
+// Owner is the uid of a login, and the gid of its first group; NotFound when there is
+// no such login.
+func (l Logins) Owner(name string) (uid, gid int, err error) {
+	id, err := l.login(name)
+	return id.UID, id.GID, err
+}
+
+// Group is the gid of a group; NotFound when there is none.
+func (l Logins) Group(name string) (gid int, err error) {
+	gid = -1
+	err = l.each("group", 4, func(f []string) bool {
+		if n, bad := strconv.ParseUint(f[2], 10, 32); f[0] == name && bad == nil {
+			gid = int(n)
+		}
+		return gid >= 0
+	})
+	switch {
+	case err != nil:
+		return 0, fault.New(fault.Failed, "look up group", name, err)
+	case gid < 0:
+		return 0, fault.New(fault.NotFound, "look up group", name, errors.New("there is no such group"))
+	}
+	return gid, nil
 }
 
 // Of returns the name of the login with that uid, "" when there is none.

@@ -58,9 +58,17 @@ type Options struct {
 	Kept       string   // where copies of what is overwritten go; default /var/lib/stead/host/kept
 	UID, GID   int      // whose the files are that are declared; default root's
 	Home       string   // of the account, which declared files name by ~; "" in the system scope
+	Logins     Logins   // of the machine, who own declared files; nil where no file of the system's is declared
 	Specifiers install.Specifiers
 	Version    int          // of systemd; 0 is 252
 	Logger     *slog.Logger // default: nothing is logged
+}
+
+// Logins are the logins and groups of a machine. The error is of class NotFound where
+// there is none of a name.
+type Logins interface {
+	Owner(login string) (uid, gid int, err error) // gid is that of its first group
+	Group(name string) (gid int, err error)
 }
 
 // older reports whether a version of systemd, 0 when it is not known, is before another.
@@ -98,6 +106,9 @@ func New(o Options) (*Disk, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Logins == nil {
+		o.Logins = nobody{}
 	}
 	at := -1
 	for i, p := range o.UnitPath {

@@ -119,26 +119,68 @@ func (d *Disk) protected(scope unit.Scope, real string) (string, bool) {
 	return shape.ProtectedPath(scope, "~/"+rest)
 }
 
-// owned is an entry with the owner of the file of s; none names the login or group
-// that this machine lacks.
+// ownership is who a file of the system's belongs to; none names the login or group that
+// this machine lacks.
+type ownership struct {
+	uid, gid int
+	none     string
+	err      error
+}
+
+// owned is an entry with the owner of the file of s, or why there is none. Who a name
+// stands for is asked once in a look.
 func (l *look) owned(s *shape.Declaration) (e plan.Entry, none string, err error) {
 	if s.Scope == unit.User {
 		return plan.Entry{UID: l.o.UID, GID: l.o.GID}, "", nil
 	}
-	known := s.File.Owner == "root" // also on a machine whose passwd cannot be read
+	names := [2]string{s.File.Owner, s.File.Group}
+	o, known := l.owners[names]
 	if !known {
-		if e.UID, e.GID, known, err = l.tree.login(s.File.Owner); err != nil || !known {
-			return e, "login " + s.File.Owner, err
+		if l.owners == nil {
+			l.owners = make(map[[2]string]ownership)
+		}
+		o = l.ownerOf(s.File)
+		l.owners[names] = o
+	}
+	return plan.Entry{UID: o.uid, GID: o.gid}, o.none, o.err
+}
+
+// ownerOf looks up whose a file is. That root is 0 needs no file that says it.
+func (l *look) ownerOf(f *shape.File) (o ownership) {
+	if f.Owner != "root" {
+		if o.uid, o.gid, o.err = l.o.Logins.Owner(f.Owner); o.err != nil {
+			return unowned("login "+f.Owner, o.err)
 		}
 	}
-	if s.File.Group != "" && s.File.Group != "root" {
-		if e.GID, known, err = l.tree.group(s.File.Group); err != nil || !known {
-			return e, "group " + s.File.Group, err
+	switch f.Group {
+	case "": // the owner's first one
+	case "root":
+		o.gid = 0
+	default:
+		if o.gid, o.err = l.o.Logins.Group(f.Group); o.err != nil {
+			return unowned("group "+f.Group, o.err)
 		}
-	} else if s.File.Group == "root" {
-		e.GID = 0
 	}
-	return e, "", nil
+	return o
+}
+
+// unowned is the answer where what was looked up was not found, or not at all.
+func unowned(what string, err error) ownership {
+	if fault.Is(err, fault.NotFound) {
+		return ownership{none: what}
+	}
+	return ownership{err: err}
+}
+
+// nobody are the logins of a Disk that was told of none.
+type nobody struct{}
+
+func (nobody) Owner(login string) (uid, gid int, err error) {
+	return 0, 0, fault.New(fault.Internal, "look up", login, errors.New("no logins are known"))
+}
+
+func (nobody) Group(name string) (gid int, err error) {
+	return 0, fault.New(fault.Internal, "look up", name, errors.New("no groups are known"))
 }
 
 // occupied says what stands in the way of a file at p.

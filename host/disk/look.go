@@ -16,7 +16,8 @@ type look struct {
 	now    *search // the disk as it is
 	then   *search // with everything that is declared in place
 	vendor map[string][]string
-	cited  map[string]plan.Cited // triggers, by path
+	cited  map[string]plan.Cited   // triggers, by path
+	owners map[[2]string]ownership // of declared files, by login and group
 	seen   map[string]sight
 }
 

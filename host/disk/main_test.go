@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"stead/host/account"
 	"stead/host/shape"
 	"stead/host/unit"
 )
@@ -44,7 +45,7 @@ func newWorld(t testing.TB, files map[string]string) *world {
 		w.put(p, text)
 	}
 	var err error
-	w.Disk, err = New(Options{Root: w.root, UnitPath: searchPath()})
+	w.Disk, err = New(Options{Root: w.root, UnitPath: searchPath(), Logins: account.Logins{Folder: w.at("/etc")}})
 	require.NoError(t, err)
 	return w
 }

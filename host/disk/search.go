@@ -71,7 +71,8 @@ func (s *search) declared(d *dir, name string) bool {
 }
 
 // entry returns the first path of the search path that has the name, directories
-// aside, which only systemd 247 takes for unit files; from is where to begin, and next where to go on.
+// aside, which only systemd 247 takes for unit files; from is where to begin, and next
+// where to go on.
 func (s *search) entry(name string, from int) (p string, link bool, next int) {
 	for i := from; i < len(s.live); i++ {
 		d := s.live[i]

@@ -103,7 +103,8 @@ func reloads(f unit.File, version int) bool {
 	return last(f, "Service", "ExecReload") != "" || notify || last(f, "Unit", "PropagatesReloadTo") != ""
 }
 
-// deadly says why the manager would not survive to load the unit; "" when nothing is known against it. Seen on 247; 252 calls the definition bad.
+// deadly says why the manager would not survive to load the unit; "" when nothing is
+// known against it. Seen on 247; 252 calls the definition bad.
 func deadly(f unit.File, version int) string {
 	if older(version, 251) && last(f, "Service", "Type") == "dbus" && last(f, "Service", "BusName") == "" {
 		return "Type=dbus without BusName="

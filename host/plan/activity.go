@@ -212,20 +212,17 @@ func whyStart(in Input) string {
 // whyDown states why a unit that was tried is down.
 func whyDown(in Input, d *Decision) {
 	st, t := in.Status, in.Track
+	var c unit.Condition
 	if len(t.unmet) > 0 {
-		c := t.unmet[0]
-		if c.Assert {
-			d.fail(report.JobEnded, "%s", unmet(c.Text, "assert", in.Disk.Text.Asserts))
-		} else {
-			d.wait(report.Condition, "%s", unmet(c.Text, "condition", in.Disk.Text.Conditions))
-		}
-		return
+		c = t.unmet[0]
 	}
 	switch {
+	case c.Assert, t.Last == unit.JobAssert && (len(t.unmet) > 0 || len(in.Disk.Text.Asserts) > 0):
+		d.fail(report.JobEnded, "%s", in.unmet(c.Text, "assert", in.Disk.Text.Asserts))
+	case len(t.unmet) > 0:
+		d.wait(report.Condition, "%s", in.unmet(c.Text, "condition", in.Disk.Text.Conditions))
 	case t.Fought > 0 && t.Tries <= 1:
 		d.contested(in)
-	case st.Active == unit.Inactive && t.Last == unit.JobAssert && len(in.Disk.Text.Asserts) > 0:
-		d.fail(report.JobEnded, "%s", unmet("", "assert", in.Disk.Text.Asserts))
 	case st.Active == unit.Inactive && t.Last != "" && t.Last != unit.JobDone:
 		d.fail(report.JobEnded, "its %s job ended: %s", t.Job.Type, jobWords(t.Last))
 	case st.Active == unit.Inactive && t.Last == unit.JobDone && st.Trouble.ExitCode == 0:
@@ -237,9 +234,12 @@ func whyDown(in Input, d *Decision) {
 }
 
 // unmet names the condition, or assert, that held a start back. systemd forgets which
-// one it was when nothing refers to the unit; then the lines of its files tell.
-func unmet(text, word string, lines []string) string {
+// one it was when nothing refers to the unit; then the lines of its files tell. Those
+// of a sensitive declaration are shown to nobody.
+func (in Input) unmet(text, word string, lines []string) string {
 	switch {
+	case in.Memory.Sensitive:
+		return "one " + word + " of it is unmet, which is not shown: the declaration is sensitive"
 	case text != "":
 		return text + " is not met"
 	case len(lines) == 1:

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -143,12 +144,4 @@ func (l *Loop) touched(done map[*managed]bool, again []*managed) []*managed {
 	return more
 }
 
-func byName(a, b *managed) int {
-	switch {
-	case a.name < b.name:
-		return -1
-	case a.name > b.name:
-		return 1
-	}
-	return 0
-}
+func byName(a, b *managed) int { return cmp.Compare(a.name, b.name) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/account"
 	diskpkg "stead/host/disk"
 	"stead/host/plan"
 	"stead/host/report"
@@ -77,7 +78,7 @@ func (r *rig) clock() plan.Clock {
 
 // start makes and runs a loop from what the book remembers, as a host does.
 func (r *rig) start() {
-	d, err := diskpkg.New(diskpkg.Options{ConfigDir: r.etc, UnitPath: []string{r.etc, r.lib}, Kept: filepath.Join(filepath.Dir(r.etc), "kept"), Logger: slog.New(slog.DiscardHandler)})
+	d, err := diskpkg.New(diskpkg.Options{ConfigDir: r.etc, UnitPath: []string{r.etc, r.lib}, Logins: account.Logins{}, Kept: filepath.Join(filepath.Dir(r.etc), "kept"), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(r.t, err)
 	r.watch = &watch{wake: make(chan struct{}, 1)}
 	memories, manager := r.book.load()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"stead/host/report"
 )
 
 // Of a sensitive declaration nothing is shown that may quote what is declared:
@@ -16,9 +14,6 @@ func (l *Loop) conceal(batch []*managed) {
 	for _, m := range batch {
 		if !m.mem.Sensitive {
 			continue
-		}
-		if m.plan.Reason == report.Condition {
-			m.plan.Text = "a condition of it is unmet, which is " + notShown
 		}
 		m.plan.Text = m.unquoted(m.plan.Text)
 		m.plan.Warnings = slices.Clone(m.plan.Warnings)

@@ -86,3 +86,21 @@ func TestNothingIsToldThatQuotesASensitiveDeclaration(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatKeepsASensitiveUnitFromItsStartIsNotQuoted: a condition or an assert is a
+// line of its file.
+func TestWhatKeepsASensitiveUnitFromItsStartIsNotQuoted(t *testing.T) {
+	for word, outcome := range map[string]report.Outcome{"Condition": report.Waiting, "Assert": report.Failed} {
+		inRig(t, func(r *rig) {
+			web := service("web", "/bin/sleep infinity", func(s *shape.Service) {
+				content := "[Unit]\n" + word + "PathExists=/" + secret + "\n[Service]\nExecStart=/bin/sleep infinity\n"
+				s.Content, s.Enabled, s.Sensitive = &content, nil, true
+			})
+			r.declare(web)
+			rep := r.after(3 * time.Second).report("web.service")
+			require.Equal(r.t, outcome, rep.Outcome, "%s: %s", word, rep.Text)
+			require.NotContains(r.t, rep.Text, secret)
+			require.Contains(r.t, rep.Text, "of it is unmet, which is not shown: the declaration is sensitive")
+		})
+	}
+}

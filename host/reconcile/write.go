@@ -21,8 +21,8 @@ type work struct {
 }
 
 // write puts on disk what the decisions ask for, and returns how many changes
-// were made, and of which units and files. Before the first of them it is durable what stood there, what will
-// stand there, and that a reload is owed.
+// were made, and of which units and files. Before the first of them it is durable
+// what stood there, what will stand there, and that a reload is owed.
 func (l *Loop) write(ctx context.Context, batch []*managed) (int, map[*managed]bool, error) {
 	var todo []work
 	for _, m := range batch {

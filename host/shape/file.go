@@ -56,15 +56,15 @@ func (j judge) declaredFile() {
 		case l.name == "":
 		case j.Scope == unit.User:
 			j.fail(l.field, "it is declared, and in scope user a file is the account's", "leave it out")
-		case !loginName(l.name):
+		case !LoginName(l.name):
 			j.fail(l.field, fmt.Sprintf("%.80q is no name of a login or group", l.name), "write the name that the node knows it by, such as www-data; numbers are not taken")
 		}
 	}
 }
 
-// loginName reports whether s can be the name of a login or a group: as
+// LoginName reports whether s can be the name of a login or a group: as
 // systemd has it (SYSTEMD's USER_NAMES), and not all digits.
-func loginName(s string) bool {
+func LoginName(s string) bool {
 	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	if s == "" || len(s) > 255 || strings.IndexByte(first, s[0]) < 0 {
 		return false

@@ -36,7 +36,8 @@ type assignment struct{ section, key, value string }
 // whether systemd knows them or not, in their order; names are case-sensitive.
 func ParseFile(data []byte) File { return (&reader{rest: string(data)}).read() }
 
-// ParseFile247 is ParseFile as systemd does it before version 251: it takes any section header that ends in "]".
+// ParseFile247 is ParseFile as systemd does it before version 251: it takes any
+// section header that ends in "]".
 func ParseFile247(data []byte) File { return (&reader{rest: string(data), anyHeader: true}).read() }
 
 func (r *reader) read() File {

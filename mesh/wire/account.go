@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"stead/host/shape"
+)
 
 // Lingers are the values of a node's linger setting, the default first.
 func Lingers() []string { return []string{"auto", "on", "off"} }
@@ -8,8 +12,7 @@ func Lingers() []string { return []string{"auto", "on", "off"} }
 // Login reports whether s can name an operator account: 1 to 32 letters, digits, -, _
 // and ., beginning with a letter or _.
 func Login(s string) bool {
-	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-	return s != "" && len(s) <= 32 && strings.IndexByte(first, s[0]) >= 0 && strings.Trim(s, first+"0123456789-.") == ""
+	return len(s) <= 32 && !strings.HasSuffix(s, "$") && shape.LoginName(s)
 }
 
 // Account is a node's operator account as its host finds it.

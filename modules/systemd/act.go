@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"stead/host/fault"
@@ -224,10 +225,32 @@ func (v view) after(ctx context.Context, act escalate.Act, jobs []job) {
 		if act == escalate.Stop && j.err == nil {
 			j.acted.Note = joined(j.acted.Note, triggered(j.target.TriggeredBy, now))
 		}
-		if act != escalate.Stop && j.err == nil && j.acted.Result == string(unit.JobDone) && unit.ActiveState(j.acted.After.Active) == unit.Inactive {
-			j.acted.Note = joined(j.acted.Note, v.skipped(ctx, j.target.ID))
-		}
 	}
+	if act != escalate.Stop {
+		v.skips(ctx, jobs)
+	}
+}
+
+// asksTogether is how many units are asked about at one time.
+const asksTogether = 8
+
+// skips tells of units whose start job is done, and that do not run for all that,
+// which condition kept them from it.
+func (v view) skips(ctx context.Context, jobs []job) {
+	var asks sync.WaitGroup
+	turn := make(chan struct{}, asksTogether)
+	for i := range jobs {
+		j := &jobs[i]
+		if j.err != nil || j.acted.Result != string(unit.JobDone) || unit.ActiveState(j.acted.After.Active) != unit.Inactive {
+			continue
+		}
+		asks.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			j.acted.Note = joined(j.acted.Note, v.skipped(ctx, j.target.ID))
+		})
+	}
+	asks.Wait()
 }
 
 // skipped says which condition kept a unit from being started, whose start job is

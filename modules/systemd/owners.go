@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"stead/host/unit"
@@ -96,31 +95,34 @@ func (o owners) learn(ctx context.Context, r lister, listed []unit.Listed) ([]un
 // undone says that the host will undo an act on a unit of d, and when, where that is
 // paused; "" when it will not.
 func undone(act escalate.Act, d *seats.DeclaredBy) string {
-	text := contradicted(act, d)
-	if text == "" || d.Paused == nil {
-		return text
+	what, does := contradicted(act, d)
+	switch {
+	case what == "":
+		return ""
+	case d.Paused == nil:
+		return what + ": " + does
 	}
 	why := ""
 	if d.Paused.Reason != "" {
 		why = " (" + d.Paused.Reason + ")"
 	}
-	what, does, _ := strings.Cut(text, ": ")
 	return fmt.Sprintf("%s, and is paused until %s by %s%s: then %s", what, d.Paused.Until.UTC().Format("2006-01-02 15:04 UTC"), d.Paused.By, why, does)
 }
 
-// contradicted says what the host does about an act that contradicts d.
-func contradicted(act escalate.Act, d *seats.DeclaredBy) string {
+// contradicted says what an act on a unit of d contradicts, and what the host does
+// about that; "" where it contradicts nothing.
+func contradicted(act escalate.Act, d *seats.DeclaredBy) (what, does string) {
 	switch {
 	case d == nil:
-		return ""
+		return "", ""
 	case act == escalate.Stop && (d.Ensure == ensureRunning || d.Ensure == ensureRestarted):
-		return fmt.Sprintf("declaration %q ensures %s: the host will start it again", d.Name, ensureRunning)
+		return fmt.Sprintf("declaration %q ensures %s", d.Name, ensureRunning), "the host will start it again"
 	case (act == escalate.Start || act == escalate.Restart) && d.Ensure == ensureStopped:
-		return fmt.Sprintf("declaration %q ensures %s: the host will stop it again", d.Name, ensureStopped)
+		return fmt.Sprintf("declaration %q ensures %s", d.Name, ensureStopped), "the host will stop it again"
 	case act == escalate.Enable && d.Enabled != nil && !*d.Enabled:
-		return fmt.Sprintf("declaration %q has it disabled: the host will remove its links again", d.Name)
+		return fmt.Sprintf("declaration %q has it disabled", d.Name), "the host will remove its links again"
 	case act == escalate.Disable && d.Enabled != nil && *d.Enabled:
-		return fmt.Sprintf("declaration %q has it enabled: the host will make its links again", d.Name)
+		return fmt.Sprintf("declaration %q has it enabled", d.Name), "the host will make its links again"
 	}
-	return ""
+	return "", ""
 }

@@ -60,12 +60,12 @@ var table = []row{
 	{loops, "host/follow", "host/accept host/fault host/report host/shape host/unit mesh/subject mesh/wire", "host/ledger"},
 	{loops, "host/outbox", "host/fault host/report mesh/subject mesh/wire", "host/spool"},
 	{loops, "runtime/duty", "host/fault mesh/seal mesh/subject mesh/wire modules seats", ""},
-	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/disk host/ledger host/systemd"},
+	{loops, "host/reconcile", "host/fault host/plan host/report host/shape host/unit", "host/account host/disk host/ledger host/systemd"},
 
 	{loops, "runtime/tool", "host/fault host/unit mesh/subject mesh/wire modules seats", "host/spool"},
 
 	{adapters, "host/systemd", "host/fault host/unit", "test/odd"},
-	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", ""},
+	{adapters, "host/disk", "host/fault host/install host/plan host/shape host/unit", "host/account"},
 	{adapters, "host/ledger", "host/accept host/fault host/plan host/shape host/unit", ""},
 	{adapters, "host/spool", "host/fault mesh/wire", ""},
 	{adapters, "host/folder", "host/fault host/shape host/unit", ""},

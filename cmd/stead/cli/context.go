@@ -251,13 +251,6 @@ func newContextShow(r *reach) *cobra.Command {
 	return c
 }
 
-func oneAtMost(_ *cobra.Command, given []string) error {
-	if len(given) > 1 {
-		return fmt.Errorf("%q is one argument too many", given[1])
-	}
-	return nil
-}
-
 // named is the context of an argument that may be left out.
 func (r *reach) named(args []string) string {
 	if len(args) > 0 {

@@ -21,13 +21,8 @@ func newExplain(o Options) *cobra.Command {
 			"one, or what one field means, its type, what holds without it, the values that\n" +
 			"it takes, and what is refused. It asks nobody; what the host of a node can apply\n" +
 			"is in: stead get nodes -o yaml.",
-		Example: "  stead explain\n  stead explain service\n  stead explain service.on_change",
-		Args: func(_ *cobra.Command, given []string) error {
-			if len(given) > 1 {
-				return fmt.Errorf("%q is one argument too many", given[1])
-			}
-			return nil
-		},
+		Example:           "  stead explain\n  stead explain service\n  stead explain service.on_change",
+		Args:              oneAtMost,
 		ValidArgsFunction: completeFields,
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := explained(shape.Vocabulary(), strings.Join(args, ""))

@@ -115,6 +115,13 @@ func none(_ *cobra.Command, given []string) error {
 	return fmt.Errorf("no argument is wanted, and %q is given", given[0])
 }
 
+func oneAtMost(_ *cobra.Command, given []string) error {
+	if len(given) > 1 {
+		return fmt.Errorf("%q is one argument too many", given[1])
+	}
+	return nil
+}
+
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",

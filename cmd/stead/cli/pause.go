@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,44 +15,9 @@ import (
 	"stead/mesh/wire"
 )
 
-const (
-	// heedFor is how long a node is waited for until it says that a unit is paused:
-	// who stops something right behind the command must not be put right.
-	heedFor = 10 * time.Second
-	// dayHours is what the d of a length stands for.
-	dayHours = 24
-)
-
-// length is the value of a flag that says for how long.
-type length time.Duration
-
-// Set takes what time.ParseDuration takes, behind a number of days.
-func (l *length) Set(s string) error {
-	days, rest, has := strings.Cut(s, "d")
-	if !has {
-		days, rest = "0", s
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	var d time.Duration
-	if err == nil && rest != "" {
-		d, err = time.ParseDuration(rest)
-	}
-	if err != nil || d < 0 || n == 0 && d == 0 {
-		return errors.New("a length has a unit, such as 30m, 2h or 3d, and is more than nothing")
-	}
-	*l = length(time.Duration(n)*dayHours*time.Hour + d)
-	return nil
-}
-
-func (l *length) String() string {
-	if *l == 0 {
-		return ""
-	}
-	return time.Duration(*l).String()
-}
-
-// Type implements pflag.Value.
-func (l *length) Type() string { return "time" }
+// heedFor is how long nodes are waited for until they say that a unit is paused: who
+// stops something right behind the command must not be put right.
+const heedFor = 10 * time.Second
 
 // pauseOptions are the flags of pause and resume.
 type pauseOptions struct {
@@ -125,7 +88,8 @@ type paused struct {
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
-// pause asks for one pause, or its end, on each node that is meant.
+// pause asks for one pause, or its end, on each node that is meant, and waits until
+// all of them heed it.
 func (r *reach) pause(c *cobra.Command, o pauseOptions) error {
 	if err := o.a.check(c); err != nil {
 		return err
@@ -136,60 +100,82 @@ func (r *reach) pause(c *cobra.Command, o pauseOptions) error {
 		if err != nil {
 			return err
 		}
-		var all []paused
-		var end error
-		out := r.o.screen(c.OutOrStdout())
+		all := make([]paused, 0, len(nodes))
 		for _, node := range nodes {
-			p, err := r.pauseOn(ctx, l, node, o.q)
-			if err != nil {
-				return l.explain(c.Name(), err)
+			var p paused
+			if p, err = r.pauseOn(ctx, l, node, o.q); err != nil {
+				break // those before it are paused, and told
 			}
 			all = append(all, p)
-			switch refused := out.refusal(p.ChangeReply, "nothing was changed"); {
-			case refused != nil && len(nodes) == 1 && !o.output.coded():
-				return refused
-			case refused != nil:
-				complain(c.ErrOrStderr(), refused, "")
-				end = errTold
-			case p.Unconfirmed && end == nil:
-				end = errSilent
-			}
-			if err := o.tell(c.ErrOrStderr(), out, p); err != nil {
-				return err
-			}
 		}
-		if o.output.coded() {
-			if err := encode(out, string(o.output), all); err != nil {
-				return err
-			}
+		if !o.q.End {
+			r.heed(ctx, l, all)
 		}
-		return end
+		told := o.tellAll(c.ErrOrStderr(), r.o.screen(c.OutOrStdout()), all, len(nodes) == 1)
+		if err != nil {
+			return l.explain(c.Name(), err)
+		}
+		return told
 	})
 }
 
-// pauseOn asks for a pause on one node, and waits until that heeds it.
+// pauseOn asks for a pause on one node.
 func (r *reach) pauseOn(ctx context.Context, l *link, node subject.Node, q wire.PauseRequest) (paused, error) {
 	q.Node = string(node)
-	bound, cancel := r.bound(ctx)
-	reply, err := l.Pause(bound, q)
-	cancel()
-	p := paused{Node: q.Node, ChangeReply: reply}
-	if err != nil || q.End || reply.Pause == nil {
-		return p, err
-	}
-	ctx, cancel = context.WithTimeout(ctx, min(heedFor, time.Duration(r.timeout)))
+	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	heeds := wire.GetRequest{Kind: wire.Reports, Names: []string{reply.Pause.Declaration}, Nodes: []string{q.Node}}
-	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
-		reports, err := r.collect(ctx, l, heeds)
-		if err == nil && slices.ContainsFunc(reports.Reports, func(n wire.NodeReport) bool { return n.Paused != nil && n.Paused.Same(*reply.Pause) }) {
-			return p, nil
+	reply, err := l.Pause(ctx, q)
+	return paused{Node: q.Node, ChangeReply: reply, Unconfirmed: !q.End && reply.Pause != nil}, err
+}
+
+// heed waits until the nodes say that they heed their pauses, and notes which have.
+func (r *reach) heed(ctx context.Context, l *link, all []paused) {
+	ctx, cancel := context.WithTimeout(ctx, min(heedFor, time.Duration(r.timeout)))
+	defer cancel()
+	waits := func(p paused) bool { return p.Unconfirmed }
+	for pause := firstLook; slices.ContainsFunc(all, waits) && pauseFor(ctx, pause); pause = min(pause*3/2, lastLook) {
+		q := wire.GetRequest{Kind: wire.Reports}
+		for _, p := range all {
+			if p.Unconfirmed {
+				q.Names, q.Nodes = append(q.Names, p.Pause.Declaration), append(q.Nodes, p.Node)
+			}
 		}
-		if !pauseFor(ctx, pause) {
-			p.Unconfirmed = true
-			return p, nil
+		reply, err := r.collect(ctx, l, q)
+		for i := range all {
+			all[i].Unconfirmed = all[i].Unconfirmed && (err != nil || !slices.ContainsFunc(reply.Reports, all[i].heeded))
 		}
 	}
+}
+
+// heeded reports whether n says that its host heeds p.
+func (p paused) heeded(n wire.NodeReport) bool {
+	return n.Node == p.Node && n.Paused != nil && n.Paused.Same(*p.Pause)
+}
+
+// tellAll says what became of the pauses; alone: one node was meant, whose refusal is
+// the command's.
+func (o pauseOptions) tellAll(log io.Writer, out screen, all []paused, alone bool) error {
+	var end error
+	for _, p := range all {
+		switch refused := out.refusal(p.ChangeReply, "nothing was changed"); {
+		case refused != nil && alone && !o.output.coded():
+			return refused
+		case refused != nil:
+			complain(log, refused, "")
+			end = errTold
+		case p.Unconfirmed && end == nil:
+			end = errSilent
+		}
+		if err := o.tell(log, out, p); err != nil {
+			return err
+		}
+	}
+	if o.output.coded() {
+		if err := encode(out, string(o.output), all); err != nil {
+			return err
+		}
+	}
+	return end
 }
 
 // tell says what became of a pause.

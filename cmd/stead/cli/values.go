@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,37 @@ func (w *waitTime) String() string {
 
 // Type implements pflag.Value.
 func (w *waitTime) Type() string { return "time" }
+
+// length is the value of a flag that says for how long.
+type length time.Duration
+
+// Set takes what time.ParseDuration takes, behind a number of days.
+func (l *length) Set(s string) error {
+	days, rest, has := strings.Cut(s, "d")
+	if !has {
+		days, rest = "0", s
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	var d time.Duration
+	if err == nil && rest != "" {
+		d, err = time.ParseDuration(rest)
+	}
+	if err != nil || d < 0 || n == 0 && d == 0 {
+		return errors.New("a length has a unit, such as 30m, 2h or 3d, and is more than nothing")
+	}
+	*l = length(time.Duration(n)*24*time.Hour + d)
+	return nil
+}
+
+func (l *length) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return time.Duration(*l).String()
+}
+
+// Type implements pflag.Value.
+func (l *length) Type() string { return "time" }
 
 // joinWait makes one argument of --wait and a time behind it: the time may be
 // left out, and then what follows is another argument.
