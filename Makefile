@@ -3,6 +3,9 @@
 MAKEFLAGS += --no-print-directory
 SHELL     := /bin/sh
 
+# One way to compile for the program, its tests and what they put into nodes: nothing is compiled twice. The race detector alone needs cgo.
+export CGO_ENABLED = 0
+
 GO         ?= go
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME   ?= 30s
@@ -28,13 +31,13 @@ help: ## list the targets (the default)
 .PHONY: build
 build: need-go ## compile the program into build/stead
 	@mkdir -p build
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o build/stead ./cmd/stead
+	@$(GO) build -ldflags '-X main.version=$(VERSION)' -o build/stead ./cmd/stead
 	@echo "build/stead $(VERSION)"
 
-# Lab tests wait more than they compute, so three packages share two processors.
+# Lab tests wait more than they compute, so three packages share two processors. `make lint` vets all of it.
 .PHONY: test
 test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root)
-	$(GO) test -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./...
+	$(GO) test -vet=off -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./...
 
 .PHONY: race
 race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root); all but RACE_SKIP
@@ -78,10 +81,10 @@ VERSIONED_IN ?= $$(grep -rlE --include='*_test.go' '^func Test(Contract|SearchIs
 test-versions: need-go need-root need-tools ## run the contract suite and the case tests on systemd 247 and 257 (root)
 	@.ci/lab-roots bullseye trixie
 	@mkdir -p build; in="$(VERSIONED_IN)"; \
-	CGO_ENABLED=0 $(GO) test -c -o /dev/null $$in || exit 1; \
+	$(GO) test -vet=off -c -o /dev/null $$in || exit 1; \
 	for v in $(VERSIONS); do \
 		rm -f build/versions-$$v.ok; \
-		{ STEAD_LAB_SYSTEMD=$$v CGO_ENABLED=0 $(GO) test -p 2 -count=1 -timeout 10m $(GOTESTFLAGS) -run '$(VERSIONED)' $$in > build/versions-$$v 2>&1 && \
+		{ STEAD_LAB_SYSTEMD=$$v $(GO) test -vet=off -p 2 -count=1 -timeout 10m $(GOTESTFLAGS) -run '$(VERSIONED)' $$in > build/versions-$$v 2>&1 && \
 			: > build/versions-$$v.ok; } & \
 	done; wait; \
 	for v in $(VERSIONS); do \
@@ -158,7 +161,7 @@ need-nats: need-go build/bin/nats
 
 build/bin/nats:
 	@echo "building the nats command once (about a minute): tests ask nodes with it"
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/build/bin GOFLAGS=-mod=mod $(GO) install $(NATS) || { \
+	@GOBIN=$(CURDIR)/build/bin GOFLAGS=-mod=mod $(GO) install $(NATS) || { \
 		echo "error: the nats command, with which tests ask nodes, was not built" >&2; \
 		echo "hint: it comes as a Go module, $(NATS); look whether modules can be loaded: $(GO) env GOPROXY" >&2; exit 1; }
 

@@ -322,7 +322,8 @@ func inOrder(all map[string]*shape.Service) []*shape.Service {
 func (r *rig) state() string {
 	memories, manager := r.book.load()
 	slices.SortFunc(memories, func(a, b plan.Memory) int { return len(a.Unit) - len(b.Unit) })
-	all := fmt.Sprint(len(memories), manager, r.book.writes, r.fake.Log(), r.fake.Calls()["Reload"], r.kept())
+	writes, _ := r.book.counts()
+	all := fmt.Sprint(len(memories), manager, writes, r.fake.Log(), r.fake.Calls()["Reload"], r.kept())
 	err := filepath.Walk(r.etc, func(p string, st os.FileInfo, err error) error {
 		all += fmt.Sprintln(p, st.Mode(), st.ModTime(), err)
 		return nil

@@ -166,7 +166,7 @@ func TestAFileIsGivenBackAsItWasFound(t *testing.T) {
 		require.Equal(t, os.FileMode(0o604), st.Mode())
 		require.NoDirExists(t, r.trigger("deep"), "folders that were made go too")
 		require.Equal(t, "s", r.stands("stays"))
-		require.Empty(t, r.book.units)
+		require.Empty(t, r.book.names())
 		require.Len(t, r.given, 3)
 	})
 }
@@ -237,7 +237,7 @@ func TestAFileThatIsRefusedChangesNothing(t *testing.T) {
 		require.Equal(t, "rmdir "+r.trigger("folder"), rep.Hint)
 		r.outcome(r.object("nobody"), report.Refused, report.NoLogin)
 		require.NoFileExists(t, r.trigger("nobody"))
-		require.Empty(t, r.book.units[r.object("folder")].Wrote)
+		require.Empty(t, r.book.unit(r.object("folder")).Wrote)
 		rep = r.outcome("web.service", report.Converged, "")
 		require.Contains(t, rep.Warnings, "trigger file:gone: no file of that name is declared on this node")
 		require.NoError(t, os.Remove(r.trigger("folder")))
@@ -306,7 +306,7 @@ func TestAFileOwesNoReloadAlsoWhereTheHostDies(t *testing.T) {
 		r.declare(r.file("app", "one"))
 		r.after(5 * time.Second)
 		r.stop()
-		require.False(t, r.book.manager.OwesReload)
+		require.False(t, r.book.rest().OwesReload)
 		r.start()
 	})
 }

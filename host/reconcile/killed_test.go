@@ -36,7 +36,7 @@ func TestAKilledWriteIsNobodysChange(t *testing.T) {
 				require.Empty(t, r.kept(), "copies of what was stead's own")
 				r.edit("web.service", "[Service]\nExecStart=/bin/sleep 1\n")
 				require.Len(t, r.after(5*time.Second).outcome("web.service", report.Converged, "").Warnings, 1)
-				require.Empty(t, r.book.units["web.service"].Before, "the change is not under way any more")
+				require.Empty(t, r.book.unit("web.service").Before, "the change is not under way any more")
 			})
 		})
 	}

@@ -167,9 +167,9 @@ func TestWithdrawalLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left, "folders that were made go too")
 		require.Equal(t, unit.Inactive, r.active("web.service"))
-		require.Empty(t, r.book.units)
-		require.Empty(t, r.book.manager.Made)
-		require.False(t, r.book.manager.OwesReload)
+		require.Empty(t, r.book.names())
+		require.Empty(t, r.book.rest().Made)
+		require.False(t, r.book.rest().OwesReload)
 	})
 }
 
@@ -277,10 +277,10 @@ func TestAFailedReloadIsOwed(t *testing.T) {
 		r.declare(service("web", "/bin/sleep infinity"))
 		r.after(3 * time.Second)
 		require.NotEqual(t, report.Converged, r.report("web.service").Outcome)
-		require.True(t, r.book.manager.OwesReload)
+		require.True(t, r.book.rest().OwesReload)
 		r.fake.Mend()
 		r.after(time.Minute).outcome("web.service", report.Converged, "")
-		require.False(t, r.book.manager.OwesReload)
+		require.False(t, r.book.rest().OwesReload)
 	})
 }
 
@@ -354,7 +354,7 @@ func TestAUnitThatIsDeclaredAgainWhileItIsGivenBackStays(t *testing.T) {
 		r.after(5*time.Second).outcome("web.service", report.Converged, "")
 		require.Equal(t, *web.Content, r.read("web.service"))
 		require.Equal(t, unit.Active, r.active("web.service"))
-		require.False(t, r.book.units["web.service"].Withdrawn)
+		require.False(t, r.book.unit("web.service").Withdrawn)
 	})
 }
 

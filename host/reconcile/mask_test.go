@@ -125,7 +125,7 @@ func TestAMaskLiesOverWhatItFindsAndGivesItBack(t *testing.T) {
 				st, err := r.fake.Observe(t.Context(), []unit.Name{"web.service"})
 				require.NoError(t, err)
 				require.Equal(t, c.load, st[0].Load)
-				require.Empty(t, r.book.units, "nothing is remembered")
+				require.Empty(t, r.book.names(), "nothing is remembered")
 			})
 		})
 	}

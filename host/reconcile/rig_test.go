@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -279,6 +281,32 @@ func (b *book) load() (all []plan.Memory, m plan.Manager) {
 		all = append(all, u)
 	}
 	return all, b.manager
+}
+
+// unit is what is remembered of one, nothing where nothing is. The loop writes at any time, so tests read here and not the fields.
+func (b *book) unit(n unit.Name) plan.Memory {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.units[n]
+}
+
+func (b *book) names() []unit.Name {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.units))
+}
+
+func (b *book) rest() plan.Manager {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.manager
+}
+
+// counts are how often it was written to, and how often that failed.
+func (b *book) counts() (writes, failed int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.writes, b.failed
 }
 
 func (b *book) breaks(err error) {

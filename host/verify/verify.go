@@ -67,7 +67,7 @@ type verifier struct {
 
 // plain keeps colours out of what systemd 247 says, which paints also where no
 // terminal is.
-const plain = "SYSTEMD_COLORS=0"
+const plain = "SYSTEMD_LOG_COLOR=0"
 
 // command is one run with these arguments.
 func (v verifier) command(ctx context.Context, args ...string) *exec.Cmd {

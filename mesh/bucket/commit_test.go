@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"stead/host/fault"
@@ -148,13 +149,17 @@ func TestCommitThatIsCutOffStoresAllOrNothing(t *testing.T) {
 		way.Kill()
 		err := <-done
 		t.Logf("killed after %d ms: %v", round*15, err)
-		first, firstErr := b.Get(t.Context(), "declaration.0000")
-		last, lastErr := b.Get(t.Context(), "declaration.0999")
-		require.Equal(t, fault.ClassOf(firstErr), fault.ClassOf(lastErr))
-		if firstErr == nil {
-			require.Equal(t, first.Value.N, last.Value.N, "half a commit")
-			require.Equal(t, first.Revision+999, last.Revision)
-		}
+		var last bucket.Entry[thing]
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // it may land between the two looks; half of one would stay
+			first, firstErr := b.Get(t.Context(), "declaration.0000")
+			var lastErr error
+			last, lastErr = b.Get(t.Context(), "declaration.0999")
+			require.Equal(c, fault.ClassOf(firstErr), fault.ClassOf(lastErr))
+			if firstErr == nil {
+				require.Equal(c, first.Value.N, last.Value.N, "half a commit")
+				require.Equal(c, first.Revision+999, last.Revision)
+			}
+		}, patience, 5*time.Millisecond)
 		if err == nil {
 			require.Equal(t, value.N, last.Value.N, "an acknowledged commit was lost")
 		}

@@ -81,12 +81,6 @@ func (s *site) up(t *testing.T) *lab.Node {
 				require.NoError(t, n.Down(context.Background()))
 			}
 		})
-		// The generators of the machine below make nothing that counts here, and take
-		// most of the time of a reload.
-		n.Run(t, "sh", "-ec", `mkdir -p /etc/systemd/system-generators
-			for g in /usr/lib/systemd/system-generators/* /lib/systemd/system-generators/*; do
-				ln -sf /dev/null "/etc/systemd/system-generators/${g##*/}"
-			done`)
 		n.InstallStead(t)
 		n.Run(t, "useradd", "--create-home", "--home-dir=/srv/"+account, "--shell=/bin/sh", account)
 		n.Run(t, "stead", "up")
