@@ -68,14 +68,14 @@ func (m *machine) run(j unit.JobType, names ...unit.Name) {
 func (m *machine) comes(o report.Outcome, why report.Reason, units ...unit.Name) {
 	m.t.Helper()
 	for _, n := range units {
-		require.Eventually(m.t, func() bool {
+		require.True(m.t, lab.Await(time.Minute, func() bool {
 			for _, r := range m.loop.Reports() {
 				if r.Unit == n {
 					return r.Outcome == o && r.Reason == why
 				}
 			}
 			return false
-		}, time.Minute, 20*time.Millisecond, "%s: %s %s: %+v", n, o, why, m.loop.Reports())
+		}), "%s: %s %s: %+v", n, o, why, m.loop.Reports())
 	}
 }
 
@@ -83,7 +83,7 @@ func (m *machine) comes(o report.Outcome, why report.Reason, units ...unit.Name)
 func (m *machine) gone() {
 	m.t.Helper()
 	m.declare()
-	require.Eventually(m.t, func() bool { return len(m.loop.Reports()) == 0 }, time.Minute, 20*time.Millisecond, "%+v", m.loop.Reports())
+	require.True(m.t, lab.Await(time.Minute, func() bool { return len(m.loop.Reports()) == 0 }), "%+v", m.loop.Reports())
 }
 
 const (
@@ -114,7 +114,7 @@ func TestMasksOnSystemd(t *testing.T) {
 	m.comes(report.Converged, "", "declared.service")
 	m.run(unit.StartJob, "vendor.service", "both.service", "own.service", "hammer.path", "hammer.timer")
 	for _, n := range []unit.Name{"vendor.service", "both.service", "own.service", "hammer.path"} {
-		require.Eventually(t, func() bool { return m.look(n).Active == unit.Active }, time.Minute, 20*time.Millisecond, n)
+		require.True(t, lab.Await(time.Minute, func() bool { return m.look(n).Active == unit.Active }), n)
 	}
 	names := []unit.Name{"absent.service", "vendor.service", "both.service", "own.service", "declared.service"}
 	var all []*shape.Service

@@ -90,9 +90,9 @@ func TestHelperServesNobodyElseOnARealMachine(t *testing.T) {
 	// A child that inherits the very connection sends on it.
 	helper := n.pid("stead-escalate.service")
 	require.Equal(t, "<nil>", n.ask(order{What: "inherit"}).Text)
-	require.Eventually(t, func() bool {
+	require.True(t, lab.Await(5*time.Second, func() bool {
 		return strings.Contains(n.run("journalctl", "-u", "stead-escalate", "-o", "cat"), "it was not the runtime that sent")
-	}, 5*time.Second, 50*time.Millisecond)
+	}))
 	require.Equal(t, "active", n.show("a.service", "ActiveState"), "it asked for a stop")
 	// The main process connects again, and is served as before.
 	require.Empty(t, n.do(Restart, "a.service").Err)
@@ -107,7 +107,7 @@ func TestHelperServesNobodyElseOnARealMachine(t *testing.T) {
 	// still the main process.
 	pid := n.pid("stead-runtime.service")
 	n.ask(order{What: "exec"})
-	require.Eventually(t, func() bool { _, err := os.Stat("/run/stead-runtime/exec"); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	require.True(t, lab.Await(10*time.Second, func() bool { _, err := os.Stat("/run/stead-runtime/exec"); return err == nil }))
 	require.Equal(t, "0 sockets, knock: hello", n.run("cat", "/run/stead-runtime/exec"))
 	require.Equal(t, pid, n.pid("stead-runtime.service"))
 
@@ -217,7 +217,7 @@ func TestCallsOutliveRuntimeAndHelperOnARealMachine(t *testing.T) {
 	}
 	queued := func() {
 		t.Helper()
-		require.Eventually(t, func() bool { return n.show("slow.service", "ActiveState") == "activating" }, 5*time.Second, 5*time.Millisecond)
+		require.True(t, lab.Await(5*time.Second, func() bool { return n.show("slow.service", "ActiveState") == "activating" }))
 	}
 
 	// The runtime dies while a restart is under way: the next one is told.
@@ -228,7 +228,7 @@ func TestCallsOutliveRuntimeAndHelperOnARealMachine(t *testing.T) {
 	queued()
 	kill("stead-runtime.service")
 	require.NotEmpty(t, (<-gone).Err)
-	require.Eventually(t, func() bool { return len(n.ask(order{What: "late"}).Late) == 1 }, 20*time.Second, 50*time.Millisecond)
+	require.True(t, lab.Await(20*time.Second, func() bool { return len(n.ask(order{What: "late"}).Late) == 1 }))
 	late := n.ask(order{What: "late"}).Late[0]
 	require.Equal(t, "restart slow.service operator alice done", fmt.Sprintf("%s %s %s %s", late.Act, late.Unit, late.For, late.Result))
 	require.Greater(t, late.Took, 2*time.Second)
@@ -252,7 +252,7 @@ func TestCallsOutliveRuntimeAndHelperOnARealMachine(t *testing.T) {
 	kill("stead-escalate.service")
 	n.run("systemctl", "daemon-reexec")
 	require.NotEmpty(t, (<-answered).Err)
-	require.Eventually(t, func() bool { return len(n.ask(order{What: "late"}).Late) == 1 }, 20*time.Second, 50*time.Millisecond)
+	require.True(t, lab.Await(20*time.Second, func() bool { return len(n.ask(order{What: "late"}).Late) == 1 }))
 	late = n.ask(order{What: "late"}).Late[0]
 	require.NoError(t, late.Err)
 	require.Equal(t, unit.JobDone, late.Result)

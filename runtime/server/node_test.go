@@ -61,17 +61,17 @@ func TestSeatServesAfterUpOnARealMachine(t *testing.T) {
 	// is reached, and is told nothing.
 	run("systemctl", "kill", "-s", "KILL", "stead-runtime")
 	run("systemctl", "stop", "stead-host")
-	require.Eventually(t, func() bool {
+	require.True(t, lab.Await(20*time.Second, func() bool {
 		_, err := o.call(seats.Status, subject.Read, `{"unit":"a.service"}`)
 		return err == nil
-	}, 20*time.Second, 50*time.Millisecond)
+	}))
 	o.ask(seats.Status, subject.Read, `{"unit":"a.service"}`, &after)
 	require.Equal(t, "active", after.Units[0].Active)
 
 	// The audit has who did what.
-	require.Eventually(t, func() bool {
+	require.True(t, lab.Await(20*time.Second, func() bool {
 		return strings.Contains(run("stead", "events", "-o", "json"), "operator carol")
-	}, 20*time.Second, 100*time.Millisecond)
+	}))
 
 	// Done again nothing changes, also while the helper serves.
 	require.Contains(t, run("stead", "up"), "stead-runtime.service        runs")

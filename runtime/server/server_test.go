@@ -22,6 +22,7 @@ import (
 	"stead/runtime/escalate"
 	"stead/runtime/tool"
 	"stead/seats"
+	"stead/test/lab"
 )
 
 func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
@@ -53,12 +54,12 @@ func TestVerbsOfAHeldSeatAreServedAndAudited(t *testing.T) {
 	require.Equal(t, fault.Unsupported, fault.ClassOf(err), "%v", err)
 
 	var e *wire.Event
-	require.Eventually(t, func() bool { e = w.told("units"); return e != nil }, patience, 20*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { e = w.told("units"); return e != nil }))
 	require.Equal(t, "unsupported", e.Call.Result, "what no tool was asked is on record too")
 	require.True(t, e.Call.Streamed)
-	require.Eventually(t, func() bool { e = w.told("stop"); return e != nil }, patience, 20*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { e = w.told("stop"); return e != nil }))
 	require.Equal(t, "invalid", e.Call.Result, "what is too large is on record too")
-	require.Eventually(t, func() bool { e = w.told("restart"); return e != nil }, patience, 20*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { e = w.told("restart"); return e != nil }))
 	require.Equal(t, "operator alice", e.Who)
 	require.Equal(t, "a.service", e.Unit)
 	require.Equal(t, wire.CallDone, e.Call.Result)
@@ -150,7 +151,7 @@ func TestItServesWhatItKeptWithoutControllers(t *testing.T) {
 	w.mesh.Stop()
 	w.with(func() { w.silent = false })
 	w.mesh.Start()
-	require.Eventually(t, func() bool { return w.told("stop") != nil }, 3*patience, 50*time.Millisecond)
+	require.True(t, lab.Await(3*patience, func() bool { return w.told("stop") != nil }))
 	w.served(alice)
 }
 
@@ -166,10 +167,10 @@ func TestWhatIsNoLongerHeldIsServedByNobody(t *testing.T) {
 		require.NoError(t, w.connect(identity.Controller, "c2").Publish(subject.ForNode("ws1", subject.Changed), fmt.Appendf(nil, `{"revision":%d}`, w.tools.Revision)))
 	}
 	changed(func(t *wire.Tools) { t.Modules, t.Held, t.Units = nil, nil, nil })
-	require.Eventually(t, func() bool {
+	require.True(t, lab.Await(patience, func() bool {
 		_, err := w.call(alice, subject.Read, seats.Status, `{"unit":"a.service"}`)
 		return fault.Is(err, fault.Unavailable)
-	}, patience, 20*time.Millisecond)
+	}))
 	require.Empty(t, s.serving.Units())
 	changed(func(t *wire.Tools) { t.Modules = modules.Catalogue() })
 	w.served(alice)

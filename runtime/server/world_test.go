@@ -24,6 +24,7 @@ import (
 	"stead/modules"
 	"stead/runtime/tool"
 	"stead/seats"
+	"stead/test/lab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -189,10 +190,10 @@ func (w *world) call(c *mesh.Conn, class subject.Class, v subject.Verb, argument
 // served waits until the runtime answers.
 func (w *world) served(c *mesh.Conn) {
 	w.Helper()
-	require.Eventually(w, func() bool {
+	require.True(w, lab.Await(patience, func() bool {
 		_, err := w.call(c, subject.Read, seats.Status, `{"unit":"a.service"}`)
 		return err == nil
-	}, patience, 20*time.Millisecond)
+	}))
 }
 
 func (w *world) with(f func()) {

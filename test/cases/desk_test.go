@@ -110,13 +110,11 @@ func (d *desk) link(file string) string {
 // until waits for cond, and gives up after patience; why, if given, says more.
 func (d *desk) until(what string, cond func() bool, why ...*string) {
 	d.Helper()
-	for end := time.Now().Add(patience); !cond(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			for _, w := range why {
-				what += ": " + *w
-			}
-			d.Fatalf("not within %s: %s", patience, what)
+	if !lab.Await(patience, cond) {
+		for _, w := range why {
+			what += ": " + *w
 		}
+		d.Fatalf("not within %s: %s", patience, what)
 	}
 }
 

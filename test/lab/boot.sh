@@ -7,49 +7,59 @@ root=$1
 while read -r _; do :; done
 exec < /dev/null
 
+# Few programs are started here: each takes some milliseconds of a processor, of which many nodes boot at once.
+at=${root// /\\040}
+mounts() { # those of the fstab(5) that is its input
+  local table
+  IFS= read -r -d "" table || true
+  printf %s "$table" > "${root%/*}/fstab"
+  mount --all --fstab "${root%/*}/fstab"
+}
 mount -t proc proc "$root/proc"
-for p in sys sysrq-trigger; do
-  [ -e "$root/proc/$p" ] || continue
-  mount --bind "$root/proc/$p" "$root/proc/$p"
-  mount -o remount,ro,bind "$root/proc/$p"
-done
-# Read-only /sys is how systemd knows that the devices are not its own (systemd.io/CONTAINER_INTERFACE).
-mount -t sysfs -o ro sysfs "$root/sys"
-mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
-mount -t tmpfs -o mode=755 tmpfs "$root/run"
-mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+sysrq=
+[ ! -e "$root/proc/sysrq-trigger" ] || sysrq="$at/proc/sysrq-trigger $at/proc/sysrq-trigger none bind,ro"
 # Every boot has an id of its own, as on a machine with a kernel of its own.
-cat "$root/proc/sys/kernel/random/uuid" > "$root/run/boot-id"
-mount --bind "$root/run/boot-id" "$root/proc/sys/kernel/random/boot_id"
-mount -o remount,ro,bind "$root/proc/sys/kernel/random/boot_id"
-rm "$root/run/boot-id"
-mkdir "$root/dev/pts" "$root/dev/shm"
+read -r id < "$root/proc/sys/kernel/random/uuid"
+# Read-only /sys is how systemd knows that the devices are not its own (systemd.io/CONTAINER_INTERFACE).
+mounts << FSTAB
+$at/proc/sys $at/proc/sys none bind,ro
+$sysrq
+sysfs $at/sys sysfs ro
+cgroup2 $at/sys/fs/cgroup cgroup2 defaults
+tmpfs $at/run tmpfs mode=755
+tmpfs $at/tmp tmpfs mode=1777
+tmpfs $at/dev tmpfs mode=755
+FSTAB
+echo "$id" > "$root/run/boot-id"
+mkdir "$root/dev/pts" "$root/dev/shm" "$root/run/systemd" "$root/run/systemd/system" \
+  "$root"/run/systemd/{system-generators,user-generators,user-environment-generators}
 for d in null zero full random urandom tty; do
   : > "$root/dev/$d"
-  mount --bind "/dev/$d" "$root/dev/$d"
 done
-mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
-ln -s pts/ptmx "$root/dev/ptmx"
-ln -s /proc/self/fd "$root/dev/fd"
-ln -s /proc/self/fd/0 "$root/dev/stdin"
-ln -s /proc/self/fd/1 "$root/dev/stdout"
-ln -s /proc/self/fd/2 "$root/dev/stderr"
+mounts << FSTAB
+$at/run/boot-id $at/proc/sys/kernel/random/boot_id none bind,ro
+/dev/null $at/dev/null none bind
+/dev/zero $at/dev/zero none bind
+/dev/full $at/dev/full none bind
+/dev/random $at/dev/random none bind
+/dev/urandom $at/dev/urandom none bind
+/dev/tty $at/dev/tty none bind
+devpts $at/dev/pts devpts newinstance,ptmxmode=0666,mode=620
+FSTAB
+rm "$root/run/boot-id"
+ln -s pts/ptmx "$root/dev/ptmx" # systemd makes the other links of /dev
 
-# What would act on this machine's devices, kernel and boot loader is masked in /run, so that the disk stays as it was.
-mkdir -p "$root/run/systemd/system"
+# What would act on this machine's devices, kernel and boot loader is masked in /run, by empty files, so that the disk stays as it was.
 for u in systemd-sysctl.service systemd-modules-load.service modprobe@.service systemd-udevd.service systemd-hwdb-update.service \
   systemd-remount-fs.service systemd-random-seed.service \
   sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount dev-hugepages.mount; do
-  ln -s /dev/null "$root/run/systemd/system/$u"
+  : > "$root/run/systemd/system/$u"
 done
 
-# The generators of the machine below make nothing that a node needs, and take most of the time of each reload; a test's own ones in /etc run.
-for kind in system-generators user-generators user-environment-generators; do
-  mkdir "$root/run/systemd/$kind"
-  for g in "$root/usr/lib/systemd/$kind"/* "$root/lib/systemd/$kind"/*; do
-    case $g in *'*' | */30-systemd-environment-d-generator) ;; *) ln -sf /dev/null "$root/run/systemd/$kind/${g##*/}" ;; esac
-  done
+# So are the generators of the machine below: they make nothing that a node needs, and take most of the time of each reload. Those of a test run.
+for g in "$root"/{usr/,}lib/systemd/{system-generators,user-generators,user-environment-generators}/*; do
+  kind=${g%/*}
+  [ ! -e "$g" ] || : > "$root/run/systemd/${kind##*/}/${g##*/}"
 done
 
 # pivot_root(2), NOTES: the old root lands on top of the new one and is taken away; no folder is needed for it.

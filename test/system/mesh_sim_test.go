@@ -12,6 +12,7 @@ import (
 
 	"stead/host/report"
 	"stead/mesh/wire"
+	"stead/test/lab"
 )
 
 // simulatedHosts is how many hosts of one process share a mesh.
@@ -30,7 +31,7 @@ func TestManyHostsTakeOneApply(t *testing.T) {
 		nodes[i] = s.node(fmt.Sprintf("sim-%03d", i))
 		nodes[i].start()
 	}
-	require.Eventually(t, func() bool { return s.nodes(alice, wire.Ready) == simulatedHosts }, 2*patience, 200*time.Millisecond, "%d are ready", s.nodes(alice, wire.Ready))
+	require.True(t, lab.Await(2*patience, func() bool { return s.nodes(alice, wire.Ready) == simulatedHosts }), "%d are ready", s.nodes(alice, wire.Ready))
 	t.Logf("%d hosts started and known: %v", simulatedHosts, time.Since(begun).Round(time.Millisecond))
 
 	first := s.rollout(t, "first apply", sleeping("web", "all: true", 1000))
@@ -58,12 +59,12 @@ func (s *simulation) rollout(t *testing.T, what, text string) uint64 {
 	reply := s.apply(c, text)
 	landed := time.Since(begun)
 	var p wire.ProgressOfName
-	require.Eventually(t, func() bool {
+	require.True(t, lab.Await(2*patience, func() bool {
 		all, err := c.Progress(s.within(patience), wire.ProgressRequest{Wire: wire.Version, Names: []string{"web"}, Least: reply.Revision})
 		require.NoError(t, err)
 		p = all.Names[0]
 		return p.Nodes == simulatedHosts && p.Outcomes[report.Converged] == simulatedHosts
-	}, 2*patience, 20*time.Millisecond, "%+v", &p)
+	}), "%+v", &p)
 	t.Logf("%s: stored in %v, every report in after %v", what, landed.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
 	return reply.Revision
 }
@@ -83,7 +84,7 @@ func TestWhatHappenedWhileNobodyListenedIsToldOnce(t *testing.T) {
 	alice := s.operator("alice")
 	n := s.node("web1")
 	n.start()
-	require.Eventually(t, func() bool { return s.nodes(alice, wire.Ready) == 1 }, patience, 100*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { return s.nodes(alice, wire.Ready) == 1 }))
 	s.apply(alice, sleeping("web", "nodes: [web1]", 1000))
 	told := func(kind string) (all []wire.Event) {
 		reply, err := alice.Events(s.within(patience), wire.EventsRequest{Wire: wire.Version, Node: "web1", Declaration: "web", Last: 100})
@@ -95,7 +96,7 @@ func TestWhatHappenedWhileNobodyListenedIsToldOnce(t *testing.T) {
 		}
 		return all
 	}
-	require.Eventually(t, func() bool { return len(told("outcome")) == 1 }, patience, 100*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { return len(told("outcome")) == 1 }))
 	require.Len(t, told("started"), 1)
 
 	s.stopController()
@@ -103,18 +104,18 @@ func TestWhatHappenedWhileNobodyListenedIsToldOnce(t *testing.T) {
 	for i := range 2 {
 		n.drift("web.service")
 		undone = append(undone, time.Now())
-		require.Eventually(t, func() bool { return n.host.Status().Source.Mesh.Events == i+1 }, patience, 10*time.Millisecond)
+		require.True(t, lab.Await(patience, func() bool { return n.host.Status().Source.Mesh.Events == i+1 }))
 		n.stop()
 		n.start()
-		require.Eventually(t, func() bool { return len(n.host.Status().Reports) == 1 }, patience, 50*time.Millisecond)
+		require.True(t, lab.Await(patience, func() bool { return len(n.host.Status().Reports) == 1 }))
 	}
 	require.Equal(t, 2, n.host.Status().Source.Mesh.Events, "they wait, and nothing is told anew")
 	s.startController()
-	require.Eventually(t, func() bool { return len(told("started")) == 3 }, patience, 100*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { return len(told("started")) == 3 }))
 	for i, e := range told("started")[1:] {
 		require.WithinDuration(t, undone[i], e.At, time.Second, "when it happened, not when it was heard of")
 	}
-	require.Eventually(t, func() bool { return n.host.Status().Source.Mesh.Events == 0 }, patience, 100*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { return n.host.Status().Source.Mesh.Events == 0 }))
 	require.Len(t, told("started"), 3)
 	require.Len(t, told("outcome"), 1, "it converged once, and has been so since")
 }

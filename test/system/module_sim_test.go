@@ -12,6 +12,7 @@ import (
 	"stead/mesh/client"
 	"stead/mesh/wire"
 	"stead/modules"
+	"stead/test/lab"
 )
 
 // desk is a module without a line of code: it declares a unit where there is a
@@ -25,10 +26,10 @@ func desk(seconds string) []modules.Manifest {
 // converged.
 func (s *simulation) standing(c *client.Client, name string, generation uint64) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool {
+	require.True(s.t, lab.Await(patience, func() bool {
 		p, err := c.Progress(s.within(patience), wire.ProgressRequest{Wire: wire.Version, Names: []string{name}})
 		return err == nil && p.Names[0].Generation == generation && p.Names[0].Outcomes[report.Converged] == 1
-	}, patience, 20*time.Millisecond, "%s does not converge", name)
+	}), "%s does not converge", name)
 }
 
 // TestWhatAModuleDeclaresIsAppliedAndGoesWithIt on a real host: it is a declaration
@@ -38,7 +39,7 @@ func TestWhatAModuleDeclaresIsAppliedAndGoesWithIt(t *testing.T) {
 	alice := s.operator("alice")
 	n := s.node("n1")
 	n.start()
-	require.Eventually(t, func() bool { return s.nodes(alice, wire.Ready) == 1 }, patience, 20*time.Millisecond)
+	require.True(t, lab.Await(patience, func() bool { return s.nodes(alice, wire.Ready) == 1 }))
 	file := filepath.Join(n.etc(), "watch.service")
 	bring := func(all []modules.Manifest) {
 		s.stopController()
@@ -67,7 +68,7 @@ func TestWhatAModuleDeclaresIsAppliedAndGoesWithIt(t *testing.T) {
 	s.standing(alice, "desk.watch", 2)
 
 	bring(nil)
-	require.Eventually(t, func() bool { _, err := os.Stat(file); return os.IsNotExist(err) }, patience, 20*time.Millisecond, "it is withdrawn")
+	require.True(t, lab.Await(patience, func() bool { _, err := os.Stat(file); return os.IsNotExist(err) }), "it is withdrawn")
 	require.Empty(t, s.uid(alice, "desk.watch"))
 }
 

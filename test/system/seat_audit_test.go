@@ -20,14 +20,13 @@ import (
 	"stead/mesh/subject"
 	"stead/mesh/wire"
 	"stead/seats"
+	"stead/test/lab"
 )
 
 // until waits for what must come.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(100 * time.Millisecond) {
-		require.True(t, time.Now().Before(end), "not within %s: %s", patience, what)
-	}
+	require.True(t, lab.Await(patience, is), "not within %s: %s", patience, what)
 }
 
 // events are the calls of one person that the mesh was told of, asked on the

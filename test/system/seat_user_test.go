@@ -16,6 +16,7 @@ import (
 	"stead/host/fault"
 	"stead/mesh/subject"
 	"stead/seats"
+	"stead/test/lab"
 	"stead/test/odd"
 )
 
@@ -111,17 +112,17 @@ func (s seatOfUser) unmanaged() {
 	s.run("useradd", "-m", "opal")
 	s.run("stead", "node", "linger", "ws1", "off")
 	s.run("stead", "node", "account", "ws1", "opal")
-	require.Eventually(s, func() bool {
+	require.True(s, lab.Await(patience, func() bool {
 		text, err := os.ReadFile("/var/lib/stead/host/account.json")
 		return err == nil && strings.Contains(string(text), `"uid":`+s.uid())
-	}, patience, 20*time.Millisecond)
+	}))
 	s.refused(fault.Failed, "user manager of opal is not running", false)
 }
 
 // home gives the account a unit that the verbs are tried on.
 func (s seatOfUser) home() {
 	s.run("loginctl", "enable-linger", "opal")
-	require.Eventually(s, func() bool { return shown(s.T, s.manager(), "ActiveState") == "active" }, patience, 20*time.Millisecond)
+	require.True(s, lab.Await(patience, func() bool { return shown(s.T, s.manager(), "ActiveState") == "active" }))
 	s.as("mkdir", "-p", s.at()+"/.config/systemd/user")
 	s.as("sh", "-c", `printf '[Unit]\nDescription=at home\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c "echo said by seat-home; exec sleep infinity"\n[Install]\nWantedBy=default.target\nAlias=seat-house.service\n' > ~/.config/systemd/user/seat-home.service`)
 	s.as("systemctl", "--user", "daemon-reload")
@@ -176,7 +177,7 @@ func (s seatOfUser) verbs() {
 
 func (s seatOfUser) until(what string, ok func() bool) {
 	s.Helper()
-	require.Eventually(s, ok, patience, 50*time.Millisecond, what)
+	require.True(s, lab.Await(patience, ok), what)
 }
 
 // commands are the command line's, with --user.

@@ -8,6 +8,7 @@ import (
 
 	"stead/host"
 	"stead/host/report"
+	"stead/test/lab"
 )
 
 // until waits for cond, and gives up after patience; why, if given, says more.
@@ -24,14 +25,7 @@ func (m *machine) until(what string, cond func() bool, why ...*string) {
 // within is whether cond comes true in that time.
 func (m *machine) within(bound time.Duration, cond func() bool) bool {
 	m.t.Helper()
-	for end := time.Now().Add(bound); ; time.Sleep(20 * time.Millisecond) {
-		if cond() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
+	return lab.Await(bound, cond)
 }
 
 // status asks the host over its socket.
