@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests wait far more than they compute, so more of them may run at a time
 	// than there are processors.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -97,7 +97,7 @@ func installOn(t *testing.T, hostname string) *machine {
 }
 
 // room is for how many nodes at once this package's tests have; see lab.Start.
-var room = semaphore.NewWeighted(9)
+var room = semaphore.NewWeighted(11)
 
 // reserve waits for room for all the nodes of a test, so that no two tests wait for
 // each other with some of theirs.
