@@ -23,5 +23,5 @@ func TestVerbsSayWhatSystemctlSays(t *testing.T) {
 	r := realRig(t)
 	odd.Compare(t, here(t), func(verb subject.Verb, arguments any) (json.RawMessage, error) {
 		return r.d.Call(t.Context(), request(t, verb, arguments))
-	})
+	}, 1)
 }

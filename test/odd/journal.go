@@ -151,7 +151,7 @@ func fields(e entry) string {
 // definition of one that cannot be loaded is complained about at every look.
 func (c comparison) journals() {
 	units, most := 0, 10000
-	for _, n := range Names(c.run) {
+	for _, n := range c.names() {
 		id := strings.TrimSpace(c.run("systemctl", "show", "-P", "Id", "--", string(n)))
 		if !strings.Contains(id, "odd") {
 			continue

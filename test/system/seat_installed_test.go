@@ -27,6 +27,15 @@ func TestTheSeatOfAnInstalledNode(t *testing.T) {
 		here(t)("journalctl", "--sync")
 		odd.Compare(t, here(t), func(verb subject.Verb, arguments any) (json.RawMessage, error) {
 			return carol.ask("ws1", verb, arguments)
-		})
+		}, sample())
 	})
+}
+
+// sample is one in how many odd units an installed node is asked about over the mesh.
+// All of them are tried where the verbs are, in modules/systemd.
+func sample() int {
+	if full() {
+		return 1
+	}
+	return 5
 }
