@@ -268,6 +268,9 @@ func stopped(in Input, d *Decision) {
 	switch {
 	case st.Active.Down() && st.Job.ID == 0:
 		settle(in, d)
+		if st.Load == unit.Loaded && st.Trouble.Triggers == nil {
+			d.by(in.Clock.Wall.Add(Settle)) // for what may start it again, which the first look leaves out
+		}
 	case st.Active == unit.Deactivating:
 		coming(in, d, report.Stopping)
 	case in.Disk.Text.RefuseStop:

@@ -271,3 +271,20 @@ func TestALookThatIsBehindTheEndOfOurJobDoesNotCallItSomebodyElses(t *testing.T)
 	f.in.Status.Job.ID = f.id + 1
 	f.wants(f.look(), report.Waiting, report.Busy)
 }
+
+// What may start a unit again is left out by the first look at one that is down: it is
+// looked at once more.
+func TestWhatMayStartAStoppedUnitIsLookedFor(t *testing.T) {
+	f := &film{t: t, in: scene(resting(unit.Inactive, ""))}
+	f.in.Service.Ensure, f.in.Service.Enabled = shape.Stopped, nil
+	d := f.after(time.Minute).look()
+	f.wants(d, report.Converged, "")
+	require.Equal(t, Settle, d.Again.Sub(f.in.Clock.Wall))
+	f.in.Status.Trouble.Triggers = []unit.Name{"web.path"}
+	d = f.after(Settle).look()
+	f.wants(d, report.Converged, "")
+	require.Equal(t, []string{"web.path may start it again"}, d.Warnings)
+	require.Zero(t, d.Again)
+	f.in.Status.Trouble.Triggers = []unit.Name{}
+	require.Empty(t, f.look().Warnings)
+}

@@ -101,6 +101,7 @@ func toNames(p *[]unit.Name) func(dbus.Variant) error {
 		var names []string
 		err := v.Store(&names)
 		slices.Sort(names)
+		*p = []unit.Name{} // asked for, if there is none
 		for _, n := range names {
 			if short(n) {
 				*p = append(*p, unit.Name(n))

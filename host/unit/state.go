@@ -83,7 +83,7 @@ type Trouble struct {
 	ExitCode   int32  // ExecMainCode: CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 for none
 	ExitStatus int32  // exit status, or the signal's number
 	Unmet      []Condition
-	Triggers   []Name // TriggeredBy: what may start it again
+	Triggers   []Name // TriggeredBy: what may start it again; nil where that was not asked, as at a first look
 }
 
 // Condition is a Condition…= or Assert…= line that was not met at the last

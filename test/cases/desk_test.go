@@ -307,16 +307,19 @@ func steps(r *report.Report, action, object string) []report.Step {
 // answer decodes what the node replied to a verb that was asked with -o json.
 func answer[R any](d *desk, args ...string) R {
 	d.Helper()
-	var all struct {
-		Answers []struct {
-			Reply R
-			Error json.RawMessage
-		}
+	type told struct {
+		Reply R
+		Error json.RawMessage
 	}
-	out := d.stead("", append(args, "-n", hostname, "-o", "json")...)
-	require.NoError(d, json.Unmarshal([]byte(out.Stdout), &all), "stead %q: %s%s", args, out.Stdout, out.Stderr)
-	require.Len(d, all.Answers, 1, "stead %q: %s%s", args, out.Stdout, out.Stderr)
-	require.Empty(d, all.Answers[0].Error, "stead %q", args)
+	var all struct{ Answers []told }
+	d.until("an answer", func() bool { // a manager that reloads for thirty others may not say it in time
+		all.Answers = nil
+		out := d.stead("", append(args, "-n", hostname, "-o", "json")...)
+		require.NoError(d, json.Unmarshal([]byte(out.Stdout), &all), "stead %q: %s%s", args, out.Stdout, out.Stderr)
+		require.Len(d, all.Answers, 1, "stead %q: %s%s", args, out.Stdout, out.Stderr)
+		return !strings.Contains(string(all.Answers[0].Error), `"class": "timeout"`)
+	})
+	require.Empty(d, string(all.Answers[0].Error), "stead %q", args)
 	return all.Answers[0].Reply
 }
 

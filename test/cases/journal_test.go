@@ -139,7 +139,7 @@ func TestF071RotationsCostAFollowerNothing(t *testing.T) {
 	d := sit(t)
 	d.write("/srv/f071.sh", "for i in 1 2 3 4 5 6; do for j in a b c d e; do echo line-$i$j; done; journalctl --rotate; sleep 0.3; done; echo the end\n")
 	d.foreign(map[string]string{"f071.service": "[Service]\nExecStart=/bin/sh /srv/f071.sh\n"})
-	out, end := d.start("stead", "journal", "-f", "-u", "f071", "-n", hostname)
+	out, end := d.start("stead", "journal", "-f", "--lines=1000", "-u", "f071", "-n", hostname) // also of what was said before it follows
 	d.run("systemctl", "start", "f071.service")
 	got := map[string]int{}
 	ended := false

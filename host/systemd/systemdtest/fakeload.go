@@ -121,7 +121,7 @@ func (f *Fake) pin() {
 
 // triggersOf lists the loaded units that start n.
 func (f *Fake) triggersOf(n unit.Name) []unit.Name {
-	var out []unit.Name
+	out := []unit.Name{}
 	for _, u := range f.units {
 		if u.def.load == unit.Loaded && u.def.triggers == n {
 			out = append(out, u.name)

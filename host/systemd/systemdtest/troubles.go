@@ -85,6 +85,10 @@ func triggered(k *kit) {
 	require.Equal(k.t, []unit.Name{"ct-g.timer"}, got[0].Trouble.Triggers)
 	require.Equal(k.t, unit.Active, got[1].Active)
 	require.Equal(k.t, "waiting", got[1].Sub)
+	k.write("ct-alone.service", sleeper)
+	k.reload()
+	k.observe("ct-alone.service")
+	require.NotNil(k.t, k.observe("ct-alone.service")[0].Trouble.Triggers, "asked, and there is none")
 }
 
 func resetFailed(k *kit) {
