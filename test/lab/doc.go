@@ -2,8 +2,8 @@
 //
 // A node lives in namespaces of its own (mount, pid, uts, ipc, cgroup, net) over an overlay of this machine's "/", or of another root file
 // system (Options.Root). It has a disk that outlives reboots and power cuts, a network of its own with nothing but the loopback, its own
-// machine-id, hostname and journal, and none of this machine's services, timers or lingering users. It boots in about half a second. It is
-// no security boundary: root inside can load modules and set the clock of the machine outside.
+// machine-id, hostname and journal, and none of this machine's services, timers, lingering users or generators. It boots in about half a second. It
+// is no security boundary: root inside can load modules and set the clock of the machine outside.
 //
 // # Use
 //

@@ -24,7 +24,7 @@ type Ask func(verb subject.Verb, arguments any) (json.RawMessage, error)
 // journalctl say, field by field: of one in each so many units, where each is asked
 // about by itself.
 func Compare(t *testing.T, run Run, ask Ask, each int) {
-	comparison{t, run, ask, "system", least{180 / each, len(Missing) / each, 2 / each, 80, 80 / each}, each}.all(true)
+	comparison{t, run, ask, "system", least{180 / each, len(Missing) / each, 2 / each, 80, 70 / each}, each}.all(true)
 }
 
 // CompareUser is Compare for the units of an account, that MakeUser was there for, as

@@ -81,7 +81,7 @@ func (n *natsRig) person(role identity.Role, name string) {
 // nats gives a command of nats, on ws2 as this person.
 func (n *natsRig) nats(who string, args ...string) lab.Output {
 	n.Helper()
-	out, err := n.ws2.Exec(n.Context(), append([]string{"nats", "--context", who, "--timeout", "2s"}, args...)...)
+	out, err := n.ws2.Exec(n.Context(), append([]string{"nats", "--context", who, "--timeout", "6s"}, args...)...)
 	require.NoError(n, err)
 	return out
 }
