@@ -126,7 +126,7 @@ func (c *cache) openLoose(n unit.Name, w *watch) (ticket, bool) {
 		delete(c.skipped, n)
 		return ticket{}, false
 	}
-	r := &running{triggered: true}
+	r := &running{triggered: true, trouble: unit.Trouble{Triggers: []unit.Name{}}} // what triggers a unit keeps it loaded
 	if typeIfcs[n.Type()] != "" {
 		r.trouble.Result = "success"
 	}

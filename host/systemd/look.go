@@ -75,9 +75,6 @@ func (lk *look) first() []want {
 	switch {
 	case fresh:
 		lk.ticket.run = &running{seen: k, looked: true}
-		if loose { // what triggers a unit keeps it loaded
-			lk.ticket.run.triggered, lk.ticket.run.trouble.Triggers = true, []unit.Name{}
-		}
 		if !missing || !k.active.Down() {
 			ws = append(ws, lk.standing(lk.ticket.run)...)
 		}
