@@ -150,6 +150,9 @@ func newRig(t *testing.T, how string, before ...func(*Delegate)) *rig {
 	return r
 }
 
+// briefly waits for an answer no longer than a child on a busy machine takes to begin.
+func briefly(d *Delegate) { d.o.Answer = 2 * time.Second }
+
 func web(content string) *shape.Service {
 	return &shape.Service{Name: "web", Scope: unit.User, Unit: "web.service", Content: &content, Timeout: time.Minute, OnWithdraw: shape.Restore}
 }
@@ -271,8 +274,7 @@ func TestAKilledChildIsReplaced(t *testing.T) {
 }
 
 func TestAStoppedChildIsNotWaitedForLong(t *testing.T) {
-	r := newRig(t, "good")
-	r.o.Answer = 2 * time.Second // also on a busy machine the child has begun by then
+	r := newRig(t, "good", briefly)
 	s := web("[Service]\nExecStart=/bin/true\n")
 	require.Eventually(t, func() bool {
 		_, err := r.Look(context.Background(), []plan.Query{{Unit: "web.service", Service: s}})
@@ -345,8 +347,7 @@ func TestALyingChildIsNotBelieved(t *testing.T) {
 		})
 	}
 	t.Run("silent", func(t *testing.T) {
-		r := newRig(t, "silent")
-		r.o.Answer = 2 * time.Second // also on a busy machine the child has begun by then
+		r := newRig(t, "silent", briefly)
 		require.Equal(t, fault.Timeout, fault.ClassOf(look(r)))
 	})
 }

@@ -51,7 +51,7 @@ func TestNothingIsDoneToAPausedUnit(t *testing.T) {
 		rep = r.after(time.Minute).outcome("web.service", report.Paused, "")
 		require.Contains(t, rep.Text, "not done before: write "+filepath.Join(r.etc, "web.service")+", link ")
 
-		next := service("web", "/bin/sleep 9")
+		next := service("web", "/bin/sleep 9000")
 		r.resting(pauses, set(next, other))
 		require.Equal(t, generation(next), r.after(time.Second).outcome("web.service", report.Paused, "").Generation)
 		r.resting(pauses, set(other))
