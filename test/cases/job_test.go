@@ -53,7 +53,7 @@ func TestF027EveryResultOfAJobIsTold(t *testing.T) {
 		require.NotZero(t, out.Code, "%s: %s", result, out.Stdout)
 		require.Contains(t, strings.ToLower(out.Stderr), result)
 	}
-	d.run("systemctl", "enable", "f027-skipped") // what nothing refers to, systemd forgets
+	d.run("systemctl", "enable", "f027-skipped")    // what nothing refers to, systemd forgets
 	d.until("the condition is named", func() bool { // a reload of somebody else's makes systemd forget it
 		skipped := d.stead("", "start", "f027-skipped", "-n", hostname)
 		return strings.Contains(skipped.Stdout+skipped.Stderr, "it was not started: ConditionPathExists=/run/f027-never is not met")
