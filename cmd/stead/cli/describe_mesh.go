@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"stead/host/report"
+	"stead/host/shape"
 	"stead/mesh/wire"
 )
 
@@ -139,15 +141,23 @@ func (w screen) describeDeclaration(d wire.Declaration, reports []wire.NodeRepor
 		return
 	}
 	fmt.Fprintln(w, "  nodes")
+	file := strings.HasPrefix(d.Name, shape.FilePrefix) // it runs nowhere
 	rows := make([][]string, 0, len(reports))
 	for _, r := range reports {
 		why := reason(&r.Report)
 		if r.Generation != d.Generation || r.UID != d.UID {
 			why = strings.TrimSuffix(fmt.Sprintf("of generation %d: %s", r.Generation, why), ": ")
 		}
-		rows = append(rows, []string{r.Node, string(r.Outcome), w.ago(r.Since), dash(state(r.State)), dash(r.State.Enabled), pid(r.State), why})
+		row := []string{r.Node, string(r.Outcome), w.ago(r.Since)}
+		if !file {
+			row = append(row, dash(state(r.State)), dash(r.State.Enabled), pid(r.State))
+		}
+		rows = append(rows, append(row, why))
 	}
-	head := []string{"NODE", "OUTCOME", "SINCE", "ACTIVE", "ENABLED", "PID", "REASON"}
+	head := []string{"NODE", "OUTCOME", "SINCE", "REASON"}
+	if !file {
+		head = slices.Insert(head, 3, "ACTIVE", "ENABLED", "PID")
+	}
 	w.narrowed(4).cut(head, rows)
 	table(w, "    ", head, rows)
 	for i := range reports {
