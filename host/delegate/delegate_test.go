@@ -85,7 +85,7 @@ func misbehave(how string, a ask) {
 	secret := plan.Entry{Kind: plan.File, Digest: digestOf([]byte("somebody else's")), Mode: 0o600}
 	switch how {
 	case "silent":
-		select {}
+		time.Sleep(time.Hour)
 	case "foreign":
 		_ = send(os.Stdout, reply{ID: a.ID + 7}, nil)
 	case "huge":

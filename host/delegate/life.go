@@ -81,6 +81,10 @@ func (d *Delegate) died(well bool, why string) {
 	d.trouble = why
 }
 
+// lastWords is how long a child that was killed is waited for, which a file system may
+// hold for ever.
+const lastWords = 200 * time.Millisecond
+
 // live has one child live, and says why it ended.
 func (d *Delegate) live(ctx context.Context) error {
 	leave := func() { <-d.room }
@@ -89,7 +93,6 @@ func (d *Delegate) live(ctx context.Context) error {
 		leave()
 		return err
 	}
-	defer p.reap(leave)
 	stop := context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
 	defer stop()
 	d.mu.Lock()
@@ -116,6 +119,10 @@ func (d *Delegate) live(ctx context.Context) error {
 	}
 	p.end(err)
 	<-heard
+	select {
+	case <-p.reap(leave): // and all that it said was read
+	case <-time.After(lastWords):
+	}
 	return p.why()
 }
 

@@ -86,13 +86,16 @@ func (p *process) end(why error) {
 }
 
 // reap waits for the end of a child that was killed, beside everything else, and
-// calls done then: one that is stuck in the kernel ends when that lets it go.
-func (p *process) reap(done func()) {
-	p.end(nil)
+// calls done then: one that is stuck in the kernel ends when that lets it go. What it
+// returns is closed behind that.
+func (p *process) reap(done func()) <-chan struct{} {
+	gone := make(chan struct{})
 	go func() {
+		defer close(gone)
 		_ = p.cmd.Wait()
 		done()
 	}()
+	return gone
 }
 
 func (p *process) why() error {
