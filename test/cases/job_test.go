@@ -62,7 +62,7 @@ func TestF027EveryResultOfAJobIsTold(t *testing.T) {
 	require.Equal(t, "done", reply.Units[0].Result)
 	done := make(chan string)
 	go func() { done <- d.stead("", "start", "f027-canceled", "-n", hostname).Stderr }()
-	d.until("its start is in the queue", func() bool { return d.prop("f027-canceled.service", "Job") != "0" })
+	d.until("it starts", func() bool { return d.prop("f027-canceled.service", "ActiveState") == "activating" })
 	d.run("systemctl", "stop", "f027-canceled")
 	require.Contains(t, <-done, "canceled")
 
