@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"stead/controller/assign"
+	"stead/host/shape"
 	"stead/host/unit"
 	"stead/mesh/wire"
 )
@@ -56,6 +57,10 @@ func (j *judge) pausable(n *assign.Node, r wire.PauseRequest) (wire.Pause, bool)
 		j.setting(n.Name, "scope", fmt.Sprintf("%.60q is no scope", r.Scope), "write system or user")
 		return p, false
 	}
+	if strings.HasPrefix(r.Unit, shape.FilePrefix) || strings.HasPrefix(r.Unit, "/") {
+		j.setting(n.Name, "unit", fmt.Sprintf("%.80q is a file, and a pause is of a unit", r.Unit), "name a unit, such as web.service; a file is left alone once it is withdrawn with on_withdraw: release")
+		return p, false
+	}
 	name, err := unit.ParseName(unit.Full(r.Unit))
 	if err != nil {
 		j.setting(n.Name, "unit", err.Error(), "a unit is named by its full name, such as web.service")
@@ -84,6 +89,8 @@ func (j *judge) undeclared(n *assign.Node, scope unit.Scope, name unit.Name) {
 		switch {
 		case s.Unit == name:
 			cure = fmt.Sprintf("declaration %s is of it in %s scope: --%s", d.Name, s.Scope, s.Scope)
+		case s.File != nil:
+			continue
 		case cure == "" && s.Scope == scope && d.Name == strings.TrimSuffix(string(name), ".service"):
 			cure = fmt.Sprintf("declaration %s is of %s: name that", d.Name, s.Unit)
 		}

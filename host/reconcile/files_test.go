@@ -361,3 +361,23 @@ func TestWithNeverAUnitWaitsForSomebodyElsesReload(t *testing.T) {
 		require.Equal(t, []string{"start", "try-restart"}, r.jobs("web.service"), "what another unit's reload brought is taken in")
 	})
 }
+
+// A folder above a declared file that is renamed takes it along, and nothing is told
+// of the file itself.
+func TestAFolderThatIsRenamedTakesNoFileAlong(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.declare(r.file("real/in/a", "first"))
+		r.after(5 * time.Second)
+		require.Equal(t, "first", r.stands("real/in/a"))
+		for _, dir := range []string{"real/in", "real"} {
+			require.NoError(t, os.Rename(r.trigger(dir), r.trigger("away-"+filepath.Base(dir))))
+			r.watch.saw(r.trigger(dir))
+			r.after(5 * time.Second)
+			require.Equal(t, "first", r.stands("real/in/a"), "of "+dir)
+		}
+		before := r.fake.Calls()
+		r.watch.saw(r.trigger("real"))
+		r.after(5 * time.Second)
+		require.Equal(t, before["Observe"], r.fake.Calls()["Observe"], "what stands as it was written is no news")
+	})
+}

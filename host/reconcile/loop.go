@@ -166,6 +166,7 @@ type Loop struct {
 	side     side
 	cited    citations
 	folders  map[string][]*managed       // by the names of the folders from which they take drop-ins
+	above    map[string]bool             // folders that declared files are below
 	pullers  map[unit.Name]unit.Status   // units that others are enabled for, as they were at the last look
 	pulledAt time.Time                   // of that look
 	aside    map[string]aside            // by name

@@ -195,8 +195,22 @@ func (l *Loop) paths() {
 				m.dirty = true
 			}
 		}
+		l.folderOfFiles(p)
 		l.cited.changed(p)
 		l.dropInPath(p)
+	}
+}
+
+// folderOfFiles takes in that p changed, where it is a folder that declared files are
+// below: what is renamed, or becomes a link, takes them along without a word of them.
+func (l *Loop) folderOfFiles(p string) {
+	if !l.above[p] {
+		return
+	}
+	for q, m := range l.owners {
+		if m.ofFile() && !m.dirty && strings.HasPrefix(q, p+"/") && !l.asWritten(m, q) {
+			m.dirty = true
+		}
 	}
 }
 
@@ -271,7 +285,13 @@ func (l *Loop) watch() {
 	}
 	l.watched = false
 	dirs := map[string]bool{l.o.ConfigDir: true}
-	for p := range l.owners {
+	l.above = make(map[string]bool)
+	for p, m := range l.owners {
+		if m.ofFile() {
+			for d := filepath.Dir(p); len(d) > 1 && !l.above[d]; d = filepath.Dir(d) {
+				l.above[d] = true
+			}
+		}
 		if strings.HasSuffix(p, ".d") {
 			dirs[p] = true
 			continue

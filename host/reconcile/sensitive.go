@@ -54,7 +54,7 @@ func (m *managed) shownLines() []string {
 func (m *managed) allWarnings() []string {
 	verified := m.verified
 	if m.mem.Sensitive && len(verified) > 0 {
-		verified = []string{hidden(len(verified), "warning of systemd's verifier")}
+		verified = []string{hidden(len(verified), "verifier warning")}
 	}
 	return slices.Concat(m.plan.Warnings, m.kept, verified)
 }

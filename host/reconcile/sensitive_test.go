@@ -80,7 +80,7 @@ func TestNothingIsToldThatQuotesASensitiveDeclaration(t *testing.T) {
 				rep := r.report("web.service")
 				require.Equal(r.t, report.Failed, rep.Outcome)
 				require.Equal(r.t, []string{"2 log lines not shown: the declaration is sensitive"}, rep.Lines)
-				require.Contains(r.t, rep.Warnings, "1 warning of systemd's verifier not shown: the declaration is sensitive")
+				require.Contains(r.t, rep.Warnings, "1 verifier warning not shown: the declaration is sensitive")
 				require.Contains(r.t, strings.Join(rep.Warnings, "\n"), "[Install]: not shown")
 			})
 		})

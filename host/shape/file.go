@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode"
 
 	"stead/host/unit"
 )
@@ -48,8 +49,11 @@ func (j judge) declaredFile() {
 	} else if rule, cure := filePathProblem(j.Scope, f.Path); rule != "" {
 		j.fail("path", rule, cure)
 	}
-	if f.Mode&^fs.ModePerm != 0 {
+	switch {
+	case f.Mode&^fs.ModePerm != 0:
 		j.fail("mode", fmt.Sprintf("%s is no mode of a file", f.Mode), modeCure)
+	case j.Scope == unit.User && f.Mode&0o400 == 0:
+		j.fail("mode", fmt.Sprintf("%s: the account cannot read its own file then, nor could stead, which is the account there", f.mode()), "let the first of the three digits be 4 or more, such as 0400")
 	}
 	for _, l := range []struct{ field, name string }{{"owner", f.Owner}, {"group", f.Group}} {
 		switch {
@@ -79,9 +83,16 @@ func filePathProblem(scope unit.Scope, p string) (rule, cure string) {
 	if scope == unit.User {
 		rest, below := strings.CutPrefix(p, "~/")
 		if !below {
-			return fmt.Sprintf("%.80q is not below the account's home", p), "write ~/ and what follows the home, such as ~/.config/web.conf, or scope: system"
+			cure := "write ~/ and what follows the home, such as ~/.config/web.conf"
+			if why, _ := ProtectedPath(unit.System, p); why != someHome {
+				cure += ", or scope: system"
+			}
+			return fmt.Sprintf("%.80q is not below the account's home", p), cure
 		}
 		absolute = "/" + rest
+		if rest != "" && path.Clean(absolute) != absolute {
+			return fmt.Sprintf("%.80q is not written out", p), "write ~/ and what follows the home, without //, . and .. in it, such as ~/.config/web.conf"
+		}
 	} else if strings.HasPrefix(p, "~") {
 		return fmt.Sprintf("%.80q is below a home, and the file is the system's", p), "write scope: user, or an absolute path"
 	}
@@ -166,7 +177,7 @@ func writtenOut(p, cure string) (rule, what string) {
 	switch {
 	case p == "":
 		return "is empty", cure
-	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case strings.ContainsFunc(p, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Bidi_Control) }):
 		return "holds a control character", "give the file another name"
 	case p[0] != '/':
 		return "is no absolute path", cure

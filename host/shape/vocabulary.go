@@ -137,14 +137,14 @@ func courseFields() []field {
 		{Field{"triggers", "list of text", "absent: none", "1 to 64 absolute paths of at most 4095 bytes, or file:NAME, each once", "Names files and folders, or declared files, whose change refreshes the unit.",
 			"Paths are written out, without //, . and .. in them; a folder counts with the files directly in it, a declared file is written first."}, (*reading).triggers},
 		{Field{"daemon_reload", "text", "auto", "auto, never", "Says whether the manager is reloaded for the unit when its files have changed.",
-			"With never the unit waits until somebody else reloads the manager, which every other unit may bring."}, (*reading).daemonReload},
+			"With never the unit waits until somebody else reloads the manager, which every other unit may bring; what its withdrawal gives back is loaded at once."}, (*reading).daemonReload},
 		{Field{"timeout", "duration", "2m", "1s to 24h", "The time within which the unit is to become so.",
 			"Whole numbers with d, h, m (or min), s or ms, such as 90s or 1h30m; a bare number is refused."}, (*reading).timeout},
 		{Field{"provider", "text", "auto", "auto, systemd", "Says what applies the unit.", "Any other is refused by name: other backends cannot be registered yet."}, (*reading).provider},
 		{Field{"on_withdraw", "text", "restore", "restore, release", "Says what becomes of the unit when its declaration is withdrawn.",
 			"restore puts back whatever stood there before; release touches nothing."}, (*reading).onWithdraw},
 		{Field{"sensitive", "true or false", "false", "true, false", "Says that nobody is shown the unit's files.",
-			"Reports, diffs, get and logs show digests in their place; who may read the node's files can read them there."}, (*reading).sensitive},
+			"Reports, diffs, get and logs of stead show digests in their place. Who may read the node's files can read them there, a unit file is 0644; status and journal show what the unit, and systemd of it, wrote to the journal."}, (*reading).sensitive},
 	}
 }
 
@@ -156,8 +156,8 @@ func declaredFileFields() []field {
 	}, addressFields(), []field{
 		{Field{"scope", "text", "system", "system, user", "Says whose the file is: the system's, or the operator account's, below its home.",
 			"A node without an operator account refuses scope user."}, (*reading).scope},
-		{Field{"content", "text", "", "at most 512 KiB; empty is an empty file", "The file, byte for byte.", "What stood at its path is kept; folders, devices, FIFOs and sockets are never replaced."}, (*reading).content},
-		{Field{"mode", "octal digits", "0644, or 0600 when sensitive", "0000 to 0777, four digits", "Says who may do what with the file.", "Four digits stand for themselves, with or without quotes; setuid, setgid and sticky bits are refused."}, (*reading).mode},
+		{Field{"content", "text", "", "at most 512 KiB; empty is an empty file", "The file, byte for byte.", "It is text in UTF-8. What stood at its path is kept; folders, devices, FIFOs and sockets are never replaced."}, (*reading).content},
+		{Field{"mode", "octal digits", "0644, or 0600 when sensitive", "0000 to 0777, four digits; in scope user 0400 and more, so that the account reads it", "Says who may do what with the file.", "Four digits stand for themselves, with or without quotes; setuid, setgid and sticky bits are refused."}, (*reading).mode},
 		{Field{"owner", "text", "root; the account in scope user", "the name of a login on the node", "Says whose file it is.", "A login that the node does not have is refused there; in scope user it is not declared."}, (*reading).owner},
 		{Field{"group", "text", "the owner's first group", "the name of a group on the node", "Says which group the file has.", "A group that the node does not have is refused there; in scope user it is not declared."}, (*reading).group},
 		{Field{"sensitive", "true or false", "false", "true, false", "Says that nobody is shown the file's content.",
