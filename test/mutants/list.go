@@ -116,4 +116,10 @@ var mutants = []mutant{
 	{"a pause is no longer than asked for",
 		"host/reconcile/paused.go", " || c.Monotonic >= r.latest }", " }",
 		"host/reconcile", "TestAPauseIsNotLongerThanAskedFor"},
+	{"a folder above a declared file that is renamed",
+		"host/reconcile/managed.go", "		l.folderOfFiles(p)\n", "",
+		"host/reconcile", "TestAFolderThatIsRenamedTakesNoFileAlong"},
+	{"what may start a stopped unit is asked for",
+		"host/plan/activity.go", "st.Trouble.Triggers == nil {", "false {",
+		"host/plan", "TestWhatMayStartAStoppedUnitIsLookedFor"},
 }
