@@ -60,7 +60,7 @@ func (r *reach) withdraw(c *cobra.Command, o applyOptions, names []string) error
 	}
 	ctx, cancel := r.bound(c.Context())
 	defer cancel()
-	reply, err := l.Withdraw(ctx, wire.WithdrawRequest{Names: names, Seen: seen, Epoch: marks.Epoch, Force: o.force, Yes: o.yes, DryRun: o.dryRun})
+	reply, err := l.Withdraw(ctx, wire.WithdrawRequest{Names: names, Seen: seen, Epoch: marks.Epoch, Force: o.force, Yes: o.yes || o.dryRun, DryRun: o.dryRun})
 	if err != nil {
 		return l.explain("withdraw", err)
 	}
