@@ -155,7 +155,9 @@ func TestAMissingOrEmptiedFolderWithdrawsNothing(t *testing.T) {
 func TestAFolderWithOneMistakeChangesNothing(t *testing.T) {
 	m := running(t, map[string]string{"a": up("a", sleeper(0)), "b": up("b", sleeper(1))})
 	b := m.listen(t, nil)
-	m.declare(map[string]string{"a": up("a", sleeper(7)), "b": "", "c": up("c", sleeper(2)), "d": "shape: service\nname: d\nensured: running\nenabled: maybe\n"})
+	// The mistakes come first: a host that reads between two writes finds no folder without them.
+	m.declare(map[string]string{"d": "shape: service\nname: d\nensured: running\nenabled: maybe\n"})
+	m.declare(map[string]string{"a": up("a", sleeper(7)), "b": "", "c": up("c", sleeper(2))})
 	m.until("both mistakes are told", func() bool {
 		s, err := m.status()
 		return err == nil && len(s.Source.Problems) == 2
