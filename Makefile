@@ -21,8 +21,7 @@ UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
 # What the race detector runs: the packages that have more than one goroutine. The tests below test/ drive a built program and find no race in it.
 RACED       = ./host ./host/account ./host/delegate ./host/disk ./host/folder ./host/follow ./host/journal ./host/ledger ./host/outbox \
-	./host/reconcile ./host/spool ./host/systemd/... ./mesh ./mesh/bucket ./mesh/client ./mesh/notify ./mesh/replace ./mesh/server ./mesh/trail \
-	./modules/... ./runtime/... ./controller/...
+	./host/reconcile ./host/spool ./host/systemd/... ./mesh/... ./modules/... ./runtime/... ./controller/...
 
 .PHONY: help
 help: ## list the targets (the default)

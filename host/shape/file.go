@@ -79,7 +79,7 @@ func LoginName(s string) bool {
 // filePathProblem says why no declared file of that scope stands at p; "" when one
 // may.
 func filePathProblem(scope unit.Scope, p string) (rule, cure string) {
-	absolute := p
+	home, absolute := "", p
 	if scope == unit.User {
 		rest, below := strings.CutPrefix(p, "~/")
 		if !below {
@@ -89,14 +89,11 @@ func filePathProblem(scope unit.Scope, p string) (rule, cure string) {
 			}
 			return fmt.Sprintf("%.80q is not below the account's home", p), cure
 		}
-		absolute = "/" + rest
-		if rest != "" && path.Clean(absolute) != absolute {
-			return fmt.Sprintf("%.80q is not written out", p), "write ~/ and what follows the home, without //, . and .. in it, such as ~/.config/web.conf"
-		}
+		home, absolute = "~", "/"+rest
 	} else if strings.HasPrefix(p, "~") {
 		return fmt.Sprintf("%.80q is below a home, and the file is the system's", p), "write scope: user, or an absolute path"
 	}
-	if rule, cure := writtenOut(absolute, "write the absolute path of a file, such as /etc/web.conf"); rule != "" {
+	if rule, cure := writtenOut(home, absolute, "write the absolute path of a file, such as /etc/web.conf"); rule != "" {
 		return fmt.Sprintf("%.80q %s", p, rule), cure
 	}
 	if absolute == "/" {
@@ -172,8 +169,9 @@ func homeFolders() []folder {
 	}
 }
 
-// writtenOut says why p is no absolute path that is written out; "" when it is.
-func writtenOut(p, cure string) (rule, what string) {
+// writtenOut says why p is no absolute path that is written out; "" when it is. A path
+// of an account's is meant from home on.
+func writtenOut(home, p, cure string) (rule, what string) {
 	switch {
 	case p == "":
 		return "is empty", cure
@@ -184,7 +182,7 @@ func writtenOut(p, cure string) (rule, what string) {
 	case len(p) > maxPath:
 		return fmt.Sprintf("has %d bytes; a path has at most %d", len(p), maxPath), cure
 	case path.Clean(p) != p:
-		return "is not written out", fmt.Sprintf("write %.80s", path.Clean(p))
+		return "is not written out", fmt.Sprintf("write %s%.80s", home, path.Clean(p))
 	}
 	for name := range strings.SplitSeq(p, "/") {
 		if len(name) > maxName {

@@ -89,7 +89,7 @@ func TestParseRefusesBadFiles(t *testing.T) {
 		"no scope":          {at + "~/a\n", 4, "file:app-config.path", `"~/a" is below a home, and the file is the system's`, "write scope: user, or an absolute path"},
 		"not at home":       {at + "/etc/a\nscope: user\n", 4, "file:app-config.path", `"/etc/a" is not below the account's home`, below},
 		"another's home":    {at + homes + "/opal/a\nscope: user\n", 4, "file:app-config.path", `"` + homes + `/opal/a" is not below the account's home`, "write ~/ and what follows the home, such as ~/.config/web.conf"},
-		"dots at home":      {at + "~/../b\nscope: user\n", 4, "file:app-config.path", `"~/../b" is not written out`, "write ~/ and what follows the home, without //, . and .. in it, such as ~/.config/web.conf"},
+		"dots at home":      {at + "~/../b\nscope: user\n", 4, "file:app-config.path", `"~/../b" is not written out`, "write ~/b"},
 		"unread at home":    {at + "~/b\nscope: user\nmode: 0040\n", 6, "file:app-config.mode", "0040: the account cannot read its own file then, nor could stead, which is the account there", "let the first of the three digits be 4 or more, such as 0400"},
 		"a user's unit":     {at + "~/.config/systemd/user/a.service\nscope: user\n", 4, "file:app-config.path", `"~/.config/systemd/user/a.service" is protected: systemd reads units there`, unitCure},
 		"owner at home":     {at + "~/a\nscope: user\nowner: opal\n", 6, "file:app-config.owner", "it is declared, and in scope user a file is the account's", "leave it out"},

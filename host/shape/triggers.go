@@ -47,5 +47,5 @@ func triggerProblem(t string) (rule, cure string) {
 	case strings.ContainsFunc(t, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "holds a control character", "give the file another name, or name its folder"
 	}
-	return writtenOut(t, written)
+	return writtenOut("", t, written)
 }

@@ -160,7 +160,7 @@ func (c comparison) journals() {
 			units++
 		}
 	}
-	require.Greater(c, units, c.least.journals)
+	require.GreaterOrEqual(c, units, c.least.journals/c.each)
 	c.Logf("the journal of %d units", units)
 }
 

@@ -29,7 +29,10 @@ func TestAQuietHostSaysNothingToTheManager(t *testing.T) {
 		docs = append(docs, up(fmt.Sprintf("unit%02d", i), sleeper(i)))
 	}
 	once := text{"once", "ensure: running\n", "[Service]\nType=oneshot\nExecStart=/bin/true\n"}
-	m := running(t, map[string]string{"all": documents(append(docs, once.String())...)})
+	// Of two that are down, one is loaded for a look alone, and one is kept loaded by what wants it.
+	down := text{"down", "ensure: stopped\n", sleeper(30)}
+	wanted := text{"wanted", "ensure: stopped\nenabled: true\n", sleeper(31)}
+	m := running(t, map[string]string{"all": documents(append(docs, once.String(), down.String(), wanted.String())...)})
 
 	tap := m.trace(t)
 	from := time.Now()

@@ -31,7 +31,7 @@ func TestTheSeatOfAnInstalledNode(t *testing.T) {
 	})
 }
 
-// sample is one in how many odd units an installed node is asked about over the mesh.
+// sample is one in how many odd units of the system an installed node is asked about.
 // All of them are tried where the verbs are, in modules/systemd.
 func sample() int {
 	if full() {
