@@ -33,7 +33,8 @@ func activity(in Input, d *Decision) {
 // one of somebody else's too, unless it works against what is declared.
 func queued(in Input, d *Decision) bool {
 	j, t := in.Status.Job, in.Track
-	if j.ID != t.Job.ID && j.ID != t.ended && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating {
+	if j.ID != t.Job.ID && j.ID != t.ended && ensure(in) == shape.Stopped && j.Type != unit.StopJob && in.Status.Active != unit.Deactivating &&
+		!(in.Status.Active.Down() && t.pathTriggered()) {
 		return false
 	}
 	reason, verb, from := report.Starting, string(j.Type)+"ing", t.otherSince

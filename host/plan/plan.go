@@ -53,6 +53,7 @@ type Step struct {
 	// that the ledger keeps for Want.Digest.
 	Content []byte
 	Unit    unit.Name // of jobs and reset-failed
+	Yield   bool      // of a stop: not in place of a start that is in the queue
 	Reason  string
 }
 
@@ -71,7 +72,7 @@ func (s Step) Job() (unit.JobRequest, bool) {
 	case Start:
 		return unit.JobRequest{Name: s.Unit, Type: unit.StartJob}, true
 	case Stop:
-		return unit.JobRequest{Name: s.Unit, Type: unit.StopJob}, true
+		return unit.JobRequest{Name: s.Unit, Type: unit.StopJob, Yield: s.Yield}, true
 	case Restart:
 		return unit.JobRequest{Name: s.Unit, Type: unit.TryRestartJob}, true
 	case ReloadUnit:
@@ -211,7 +212,7 @@ func (d *Decision) warn(format string, args ...any) {
 }
 
 func (d *Decision) job(a Action, in Input, reason string) {
-	d.Steps = append(d.Steps, Step{Action: a, Unit: in.Status.Asked, Reason: reason})
+	d.Steps = append(d.Steps, Step{Action: a, Unit: in.Status.Asked, Yield: a == Stop && in.Track.pathTriggered(), Reason: reason})
 }
 
 // by asks for another look at t, or at an earlier time that was asked for.

@@ -178,8 +178,8 @@ func (t Track) See(in Input) Track {
 	} else if in.Status.Active != unit.Inactive {
 		t.unmet = nil
 	}
-	if by := in.Status.Trouble.Triggers; len(by) > 0 || t.Settled && in.Status.Active.Down() {
-		t.triggers = by // systemd is not asked for them while it runs
+	if by := in.Status.Trouble.Triggers; by != nil {
+		t.triggers = by // systemd is not asked for them while it runs, nor at the first look
 	}
 	if r := in.Status.Trouble.Result; r != "" && r != "success" {
 		t.ending = ending(in.Status)
@@ -197,6 +197,14 @@ func (t Track) See(in Input) Track {
 		t.Fought, t.Undone = 0, nil
 	}
 	return t
+}
+
+// pathTriggered reports whether a .path unit may start the unit. A start that such
+// a unit queued must not be put out of the queue: systemd before 254 then queues
+// the next one while it forgets the first, and dies of that at its next reload
+// (github.com/systemd/systemd/issues/24577).
+func (t Track) pathTriggered() bool {
+	return slices.ContainsFunc(t.triggers, func(n unit.Name) bool { return n.Type() == "path" })
 }
 
 // restart begins a new effort when the declaration or the definition is another

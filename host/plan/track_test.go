@@ -288,3 +288,32 @@ func TestWhatMayStartAStoppedUnitIsLookedFor(t *testing.T) {
 	f.in.Status.Trouble.Triggers = []unit.Name{}
 	require.Empty(t, f.look().Warnings)
 }
+
+// A start that a .path unit queued is left in the queue, which a systemd before 254 dies of
+// losing; one of anybody else gives way.
+func TestAStopYieldsToAStartOfAPathUnit(t *testing.T) {
+	for by, yields := range map[unit.Name]bool{"web.path": true, "web.timer": false} {
+		stopped := func() *film {
+			f := &film{t: t, in: scene(resting(unit.Inactive, ""))}
+			f.in.Service.Ensure, f.in.Service.Enabled = shape.Stopped, nil
+			f.in.Status.Trouble.Triggers = []unit.Name{by}
+			f.wants(f.after(time.Minute).look(), report.Converged, "")
+			f.in.Status.Trouble.Triggers = nil
+			return f
+		}
+		f := stopped()
+		f.in.Status.Job = unit.Job{ID: 77, Type: unit.StartJob}
+		d := f.after(time.Second).look()
+		if yields {
+			f.wants(d, report.Waiting, report.Busy)
+			require.Empty(t, d.Steps)
+		} else {
+			require.Equal(t, Stop, d.Steps[0].Action)
+		}
+
+		d = stopped().state(unit.Active, "running", "").after(time.Minute).look()
+		require.Len(t, d.Steps, 1)
+		require.Equal(t, yields, d.Steps[0].Yield)
+		require.Equal(t, []string{string(by) + " may start it again"}, d.Warnings, "also while it runs, where systemd is not asked")
+	}
+}

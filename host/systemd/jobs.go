@@ -19,8 +19,8 @@ var methods = map[unit.JobType]string{
 	unit.ReloadJob: "ReloadUnit", unit.TryRestartJob: "TryRestartUnit", unit.ReloadOrTryRestartJob: "ReloadOrTryRestartUnit",
 }
 
-// Enqueue asks for jobs with mode "replace", in order and without waiting for
-// one before asking for the next, and answers in the same order once the
+// Enqueue asks for jobs, in order and without waiting for one before asking for
+// the next, and answers in the same order once the
 // manager took or refused each. It does not wait for any job: its end comes by
 // Drain, possibly before Enqueue returns. An Err of class Timeout means that the
 // job may have been queued.
@@ -35,7 +35,7 @@ func (m *Manager) Enqueue(ctx context.Context, requests []unit.JobRequest) []uni
 			out[i].Err = fault.New(fault.Invalid, string(r.Type), string(r.Name), fmt.Errorf("%q is not a type of job", r.Type))
 			continue
 		}
-		calls, at = append(calls, onManager(method, string(r.Name), "replace")), append(at, i)
+		calls, at = append(calls, onManager(method, string(r.Name), r.Mode())), append(at, i)
 	}
 	if len(calls) == 0 {
 		return out

@@ -42,10 +42,21 @@ const (
 	JobOnce        JobResult = "once"
 )
 
-// JobRequest asks a manager for a job, with mode "replace".
+// JobRequest asks a manager for a job: with mode "replace", or "fail" where it is
+// to yield. One that yields takes no other job out of the queue: where it would
+// have to, it is refused with class Conflict.
 type JobRequest struct {
-	Name Name
-	Type JobType
+	Name  Name
+	Type  JobType
+	Yield bool
+}
+
+// Mode is systemd's name of how r meets other jobs (systemctl(1), --job-mode=).
+func (r JobRequest) Mode() string {
+	if r.Yield {
+		return "fail"
+	}
+	return "replace"
 }
 
 // Queued answers a JobRequest: the job, or why there is none. Err is a

@@ -56,6 +56,10 @@ func (f *Fake) enqueue(r unit.JobRequest) unit.Queued {
 			kind = unit.ReloadJob
 		}
 	}
+	if old := u.job; r.Yield && old != nil && (old.kind == unit.StopJob) != (kind == unit.StopJob) {
+		return refuse(fault.Conflict, "Transaction for %s/%s is destructive (%s has '%s' job queued, but '%s' is included in transaction).",
+			u.name, kind, u.name, old.kind, kind)
+	}
 	q.ID = f.install(u, kind).id
 	return q
 }

@@ -15,6 +15,7 @@ func jobs() map[string]func(*kit) {
 	return map[string]func(*kit){
 		"a job that does not end is seen on its unit":    neverReady,
 		"a stop cancels a start that does not end":       stopWhileStarting,
+		"a stop that yields leaves a start in the queue": stopThatYields,
 		"requests are answered in order, each by itself": mixedRequests,
 		"every job's end is kept until it is drained":    endsAreKept,
 		"a try-restart starts nothing":                   tryRestart,
@@ -56,6 +57,22 @@ func stopWhileStarting(k *kit) {
 	s := k.look("ct-n.service")
 	require.Equal(k.t, unit.Inactive, s.Active)
 	require.Zero(k.t, s.Job)
+}
+
+func stopThatYields(k *kit) {
+	k.write("ct-n.service", unready)
+	k.write("ct-1.service", sleeper)
+	k.reload()
+	id := k.job(unit.StartJob, "ct-n.service")
+	k.becomes("ct-n.service", "is starting", func(s unit.Status) bool { return s.Sub == "start" })
+	require.Equal(k.t, unit.JobDone, k.run(unit.StartJob, "ct-1.service"))
+	q := k.Manager.Enqueue(k.ctx, []unit.JobRequest{{Name: "ct-n.service", Type: unit.StopJob, Yield: true}, {Name: "ct-1.service", Type: unit.StopJob, Yield: true}})
+	require.Equal(k.t, fault.Conflict, fault.ClassOf(q[0].Err))
+	require.ErrorContains(k.t, q[0].Err, "destructive")
+	require.Equal(k.t, unit.Job{ID: id, Type: unit.StartJob}, k.look("ct-n.service").Job)
+	require.NoError(k.t, q[1].Err, "nothing is against it")
+	require.Equal(k.t, unit.JobDone, k.end(q[1].ID).Result)
+	require.NotContains(k.t, k.ends, id)
 }
 
 func mixedRequests(k *kit) {
