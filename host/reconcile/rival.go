@@ -53,9 +53,13 @@ func (m *managed) wanted() bool {
 	return m.decl != nil && (m.decl.Service.Ensure == shape.Running || m.decl.Service.Ensure == shape.Restarted) && m.owner.Name == ""
 }
 
-// stands reports whether m runs, or is about to.
+// stands reports whether m runs, or is about to, as far as is known: a start that
+// ended well and was not looked at since counts too.
 func (m *managed) stands() bool {
-	return m.status.Active.Up() || m.status.Active == unit.Activating || m.track.Job.ID != 0 && m.track.Job.Type != unit.StopJob
+	if m.status.Active.Up() || m.status.Active == unit.Activating {
+		return true
+	}
+	return m.track.Job.Type != "" && m.track.Job.Type != unit.StopJob && (m.track.Job.ID != 0 || m.dirty && m.track.Last == unit.JobDone)
 }
 
 // apart sees to it that of two in a batch that exclude each other only the first

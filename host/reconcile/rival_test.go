@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"stead/host/plan"
 	"stead/host/report"
 	"stead/host/shape"
 	"stead/host/unit"
@@ -48,4 +49,22 @@ func TestUnitsThatExcludeEachOtherDoNotTakeTurns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The end of a start is heard before its unit is looked at: in between, another one
+// that excludes it is not started.
+func TestAStartThatEndedAMomentAgoStands(t *testing.T) {
+	m := &managed{status: unit.Status{Active: unit.Inactive}}
+	require.False(t, m.stands())
+	now := time.Now()
+	for result, stands := range map[unit.JobResult]bool{unit.JobDone: true, unit.JobFailed: false} {
+		m.dirty, m.track = false, plan.Track{}.Queued(plan.Job{ID: 1, Type: unit.StartJob, At: now})
+		require.True(t, m.stands(), "it is being started")
+		m.dirty, m.track = true, m.track.Ended(unit.JobEnd{ID: 1, Unit: "a.service", Result: result}, now)
+		require.Equal(t, stands, m.stands(), result)
+		m.dirty = false
+		require.False(t, m.stands(), "it was looked at, and is down")
+	}
+	m.dirty, m.track = false, plan.Track{}.Queued(plan.Job{ID: 1, Type: unit.StopJob, At: now})
+	require.False(t, m.stands())
 }
