@@ -270,11 +270,20 @@ func TestF098ADiskThatCannotBeWrittenIsSaidPathByPath(t *testing.T) {
 func TestF109AReloadDoesNotTakeAForkingUnitsPIDFile(t *testing.T) {
 	d := sitAlone(t)
 	d.until("nothing is left of others", func() bool { return len(d.reports()) == 0 })
-	d.apply(d.service("", "ensure: running\n", "[Service]\nType=forking\nPIDFile=/run/f109.pid\nExecStart=/bin/sh -c 'sleep 100000 & (sleep 2; echo $! > /run/f109.pid) &'\n"))
-	d.until("it starts", func() bool { return d.prop("f109.service", "ActiveState") == "activating" })
-	d.apply(d.service("second", "ensure: running\n", sleeper))
-	d.converged()
-	require.Equal(t, "active", d.prop("f109.service", "ActiveState"))
-	require.Equal(t, strings.TrimSpace(d.read("/run/f109.pid")), d.prop("f109.service", "MainPID"))
-	require.Equal(t, "0", d.prop("f109.service", "NRestarts"))
+	for n := 1; ; n++ { // until the second is written while the first starts, which is for the machine to say
+		fork, second := fmt.Sprintf("fork-%d", n), fmt.Sprintf("second-%d", n)
+		unit, pid := d.name(fork)+".service", "/run/"+d.name(fork)+".pid"
+		d.apply(d.service(fork, "ensure: running\n", "[Service]\nType=forking\nPIDFile="+pid+"\nExecStart=/bin/sh -c 'sleep 100000 & (sleep 4; echo $! > "+pid+") &'\n"))
+		d.apply(d.service(second, "ensure: running\n", sleeper))
+		d.converged(d.name(fork), d.name(second))
+		require.Equal(t, "active", d.prop(unit, "ActiveState"))
+		require.Equal(t, strings.TrimSpace(d.read(pid)), d.prop(unit, "MainPID"))
+		require.Equal(t, "0", d.prop(unit, "NRestarts"))
+		up, err := time.Parse("Mon 2006-01-02 15:04:05 MST", d.prop(unit, "ActiveEnterTimestamp"))
+		require.NoError(t, err)
+		if wrote := steps(d.report(d.name(second)), "write", ".service"); wrote[0].At.Before(up) {
+			return
+		}
+		require.Less(t, n, 9, "the second declaration came after the start of the first had ended")
+	}
 }

@@ -39,7 +39,7 @@ const (
 	// account is the node's operator account. Nobody is logged in as it.
 	account = "opal"
 	// patience is when a wait is given up; a loaded machine is slow.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 var update = flag.Bool("update", false, "write docs/cases.md")
