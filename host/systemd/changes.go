@@ -19,7 +19,7 @@ type changes struct {
 	mu        sync.Mutex
 	all       bool
 	reloading bool
-	began     time.Time // when the reload began that is under way, or the last one
+	began     time.Time // no later than when the reload began that is under way, or the last one
 	reloaded  time.Time // of one that ended since the last drain
 	units     []unit.Name
 	seen      map[unit.Name]bool
@@ -96,12 +96,12 @@ func hand(ch chan<- struct{}) {
 	}
 }
 
-// reload notes that a reload began or ended.
-func (c *changes) reload(active bool) {
+// reload notes that a reload began or ended; no sooner than since.
+func (c *changes) reload(active bool, since time.Time) {
 	c.mu.Lock()
 	switch {
 	case active && !c.reloading:
-		c.began = time.Now()
+		c.began = since
 	case !active && c.reloading: // of one that began before anybody listened it is not known when
 		c.reloaded = c.began
 	}

@@ -48,7 +48,8 @@ func (m *Manager) open(ctx context.Context, connect func(context.Context) (net.C
 		l.gone, l.total = make(chan struct{}), userTotal
 		s.bound(l.gone)
 	}
-	l.bus, err = dbus.NewConn(s, dbus.WithSignalHandler(l.signals))
+	l.bus, err = dbus.NewConn(s, dbus.WithSignalHandler(l.signals), dbus.WithOutgoingInterceptor(l.signals.answered.out),
+		dbus.WithIncomingInterceptor(l.signals.answered.in))
 	if err != nil {
 		_ = nc.Close()
 		return nil, err

@@ -16,6 +16,8 @@ type receiver struct {
 	wary   bool   // of what the other side says
 	sealer sealer // of the goroutine that reads
 
+	answered answered
+
 	mu        sync.Mutex
 	live      bool // between attach and detach: what comes outside is covered by Changes.All
 	reloading bool
@@ -67,7 +69,7 @@ func (r *receiver) DeliverSignal(iface, member string, s *dbus.Signal) {
 	case managerIfc + ".Reloading":
 		if dbus.Store(s.Body, &r.reloading) == nil {
 			r.m.cache.restart(!r.reloading)
-			r.m.changes.reload(r.reloading)
+			r.m.changes.reload(r.reloading, r.answered.since())
 		}
 	}
 }

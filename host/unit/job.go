@@ -80,7 +80,8 @@ type Changes struct {
 	All   bool     // look at everything: a reload, a lost connection, too many changes to list
 	Units []Name   // primary names of units whose state changed
 	Jobs  []JobEnd // jobs that ended, in order
-	// Reloaded is when the reload began that ended last, whoever asked for it, as far
-	// as that was heard; zero when none ended.
+	// Reloaded is a time before which the reload that ended last did not begin, whoever
+	// asked for it, as far as that was heard; zero when none ended. It is the time of
+	// the last call that was answered before that reload.
 	Reloaded time.Time
 }
