@@ -51,6 +51,7 @@ func (j *judge) consequences(node *assign.Node) {
 	j.full()
 	j.owners()
 	j.cites()
+	j.paused()
 	j.vocabulary()
 	j.accounts(nil)
 }

@@ -191,3 +191,20 @@ func (j *judge) moveAccount(n *assign.Node, to string) {
 		j.warn("the pause of %s ends: what account %q has is given back", assign.List(names), n.Account)
 	}
 }
+
+// paused warns where a declaration ends while its unit is paused: the pause comes first.
+func (j *judge) paused() {
+	for _, c := range j.changes {
+		for _, name := range c.lose {
+			n := j.State.Nodes[name]
+			if n == nil {
+				continue
+			}
+			for _, p := range n.Pausing(j.Now) {
+				if p.Declaration == c.is.Name {
+					j.warn("%s stays on %s as it is: %s is paused %s; it is given back when that ends, or at once with: stead resume %s -n %s", c.is.Name, name, p.Unit, p, p.Unit, name)
+				}
+			}
+		}
+	}
+}

@@ -161,3 +161,21 @@ func TestAnotherAccountEndsWhatWasPausedOfTheOneBefore(t *testing.T) {
 	require.Equal(t, "web.service", string(d.Node.Pauses[0].Unit))
 	require.Contains(t, d.Reply.Warnings, `the pause of desk.service ends: what account "opal" has is given back`)
 }
+
+// The end of a declaration waits for the end of a pause, and whoever ends it is told so.
+func TestAPauseComesBeforeAWithdrawal(t *testing.T) {
+	w := newWorld(t).node("web1", "role=web").node("web2", "role=web").heeding("web1", "web2")
+	w.landed(service("web", "labels: {role: web}"), service("db", "labels: {role: web}"))
+	p := w.pause(half("web1", "web")).Reply.Pause
+	request := w.request(service("web", "nodes: [web2]"), service("db", "nodes: [web2]"))
+	request.DryRun, request.Yes = true, true
+	request.Wire = wire.Version
+	moved, err := Apply(w.basis(), request)
+	require.NoError(t, err)
+	text := "web stays on web1 as it is: web.service is paused until " + p.Until.UTC().Format("2006-01-02 15:04 UTC") + " by operator alice: the disk is changed; " +
+		"it is given back when that ends, or at once with: stead resume web.service -n web1"
+	require.Equal(t, []string{text}, moved.Reply.Warnings)
+	require.Equal(t, []string{text}, w.withdraw(wire.WithdrawRequest{Names: []string{"db", "web"}, Seen: w.seen(), DryRun: true, Yes: true}).Reply.Warnings)
+	w.now = w.now.Add(time.Hour)
+	require.Empty(t, w.withdraw(wire.WithdrawRequest{Names: []string{"db", "web"}, Seen: w.seen(), Yes: true}).Reply.Warnings, "the pause is over")
+}

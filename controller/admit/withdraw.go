@@ -49,6 +49,7 @@ func Withdraw(b Basis, r wire.WithdrawRequest) (Decision, error) {
 		j.leave(c)
 	}
 	j.cites()
+	j.paused()
 	return j.decide(nil, j.sure()), nil
 }
 

@@ -49,9 +49,11 @@ FSTAB
 rm "$root/run/boot-id"
 ln -s pts/ptmx "$root/dev/ptmx" # systemd makes the other links of /dev
 
-# What would act on this machine's devices, kernel and boot loader is masked in /run, by empty files, so that the disk stays as it was.
+# What would act on this machine's devices, kernel and boot loader is masked in /run, by empty files, so that the disk stays as it was; and what
+# finds everything done already, or is for what nobody looks at.
 for u in systemd-sysctl.service systemd-modules-load.service modprobe@.service systemd-udevd.service systemd-hwdb-update.service \
   systemd-remount-fs.service systemd-random-seed.service \
+  systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-sysusers.service systemd-tmpfiles-setup-dev.service \
   sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount dev-hugepages.mount; do
   : > "$root/run/systemd/system/$u"
 done
