@@ -177,6 +177,7 @@ func timeless(screen string) string {
 	screen = standing.ReplaceAllString(screen, "web1 is at it")
 	screen = failing.ReplaceAllString(screen, "N at it")
 	screen = nextTry.ReplaceAllString(screen, "")
+	screen = strings.ReplaceAll(screen, "s ago ", "s ") // less than that is "now"
 	screen = numbers.ReplaceAllString(screen, "N")
 	return spaces.ReplaceAllString(screen, "  ")
 }
