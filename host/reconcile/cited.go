@@ -1,11 +1,15 @@
 package reconcile
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"stead/host/plan"
+	"stead/host/report"
 	"stead/host/shape"
+	"stead/host/unit"
 )
 
 // citations are the units that cite a path as a trigger, several maybe.
@@ -54,5 +58,39 @@ func (c citations) changed(p string) {
 		for _, m := range all {
 			m.dirty = true
 		}
+	}
+}
+
+// unfit reports whether what was reported of a declared file leaves those who cite it
+// without what they ask for.
+func unfit(r *report.Report) bool {
+	return r != nil && (r.Outcome == report.Refused || r.Outcome == report.Failed)
+}
+
+// lacking says which of the declared files that m cites are not as they are declared.
+// m runs all the same: its file may be good enough as it was, and nobody asked for less.
+func (l *Loop) lacking(m *managed) (all []string) {
+	if m.decl == nil {
+		return nil
+	}
+	for _, t := range m.decl.Service.Triggers {
+		name, is := shape.Cited(t)
+		if f := l.units[unit.Name(l.places[name])]; is && f != nil && unfit(f.rep) {
+			all = append(all, fmt.Sprintf("it cites %s, which is %s (%s)", t, f.rep.Outcome, f.rep.Reason))
+		}
+	}
+	return all
+}
+
+// tellCiting has those looked at that cite the declared file m.
+func (l *Loop) tellCiting(m *managed) {
+	for _, u := range l.units {
+		if u.decl == nil {
+			continue
+		}
+		u.dirty = u.dirty || slices.ContainsFunc(u.decl.Service.Triggers, func(t string) bool {
+			name, is := shape.Cited(t)
+			return is && l.places[name] == string(m.name)
+		})
 	}
 }

@@ -20,9 +20,10 @@ func (l *Loop) report(m *managed) {
 		Name: m.mem.Name, UID: m.mem.UID, Generation: m.mem.Generation, Scope: l.o.Scope, Unit: m.name,
 		Outcome: m.plan.Outcome, Reason: m.plan.Reason, Text: m.plan.Text, Hint: m.plan.Hint, Paused: p, Since: now,
 		State: state(m), Steps: m.steps, Looked: m.looked, Retry: retry(m, now),
-		Warnings: m.allWarnings(), Origin: origin(m.decl),
+		Warnings: append(m.allWarnings(), l.lacking(m)...), Origin: origin(m.decl),
 	}
-	if old := m.rep; old != nil {
+	old := m.rep
+	if old != nil {
 		if old.Outcome == report.Failed && old.Generation == r.Generation && r.Outcome == report.Waiting &&
 			slices.Contains([]report.Reason{report.Starting, report.Refreshing, report.Settling, report.Busy}, r.Reason) {
 			r.Outcome, r.Reason, r.Text, r.Hint = old.Outcome, old.Reason, old.Text, old.Hint
@@ -51,7 +52,9 @@ func (l *Loop) report(m *managed) {
 	} else if r.Outcome == report.Converged {
 		m.lines, m.linesFor, m.words = nil, "", ""
 	}
-	m.rep = r
+	if m.rep = r; m.ofFile() && unfit(old) != unfit(r) {
+		l.tellCiting(m)
+	}
 }
 
 // say chooses how loud an outcome is logged: what passes by itself within
