@@ -56,6 +56,9 @@ func (l *look) declare(s *shape.Declaration, k *plan.Disk) {
 	case errors.As(err, &other):
 		k.Denied = plan.Denial{Reason: plan.DeniedTarget, Text: other.Error(), Hint: "mv " + other.at + " " + other.at + ".old"}
 		return
+	case errors.Is(err, unix.ELOOP):
+		k.Denied = plan.Denial{Reason: plan.DeniedTarget, Text: "the links on the way to " + p + " lead nowhere: there are too many of them", Hint: "namei -l " + p}
+		return
 	case err != nil:
 		k.Errs = append(k.Errs, failure("read", path.Dir(p), err))
 		return
