@@ -43,6 +43,10 @@ func newPause(r *reach) *cobra.Command {
 			if o.length == 0 {
 				return usageError{errors.New("--for is missing: a pause ends by itself"), "stead pause " + args[0] + " --for 30m"}
 			}
+			if at := time.Duration(o.length); at < wire.MinPause || at > wire.MaxPause {
+				return usageError{fmt.Errorf("--for %s is out of bounds", c.Flag("for").Value),
+					"a pause is 1m to 7d long; what is to rest for longer is declared so (ensure: stopped), or withdrawn"}
+			}
 			o.q.Unit, o.q.Seconds = args[0], int64(time.Duration(o.length)/time.Second)
 			return r.pause(c, o)
 		},
