@@ -40,7 +40,7 @@ build: need-go ## compile the program into build/stead
 # Lab tests wait more than they compute, so three packages share two processors; those that take longest begin first. `make lint` vets all of it.
 .PHONY: test
 test: need-go need-root need-tools need-nats ## run every test, those on a real systemd in lab nodes too (root)
-	$(GO) test -vet=off -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./test/system ./host/systemd ./...
+	$(GO) test -vet=off -p 3 -count=1 -timeout 25m $(GOTESTFLAGS) ./test/system ./host/systemd ./test/cases ./test/lab ./...
 
 .PHONY: race
 race: need-go need-root need-tools need-cc ## run the tests of the packages under the race detector, in lab nodes too (root); all but RACE_SKIP
