@@ -127,15 +127,16 @@ func TestF120AReloadThatDoesNotEndHasADeadline(t *testing.T) {
 	const script = `[Service]
 Type=notify
 NotifyAccess=all
+TimeoutStartSec=infinity
 ExecStart=/bin/sh -c 'trap "systemd-notify RELOADING=1" HUP; systemd-notify --ready; while :; do sleep 0.2; done'
 ExecReload=/bin/kill -HUP $MAINPID
 `
-	d.apply(d.service("", "ensure: running\non_change: reload\ntimeout: 3s\n", script))
+	d.apply(d.service("", "ensure: running\non_change: reload\ntimeout: 20s\n", script))
 	d.converged()
 	pid := d.prop("f120.service", "MainPID")
 	d.run("systemctl", "reload", "--no-block", "f120.service")
 	d.says("f120", report.Waiting, report.Settling, "reloading")
-	d.says("f120", report.Failed, report.BudgetSpent, "reloading", "3s")
+	d.says("f120", report.Failed, report.BudgetSpent, "reloading", "20s")
 	require.Equal(t, pid, d.prop("f120.service", "MainPID"))
 	require.Equal(t, "reloading", d.status("f120.service").Active)
 	d.run("systemctl", "kill", "--signal=KILL", "f120.service")
