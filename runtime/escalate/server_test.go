@@ -213,7 +213,9 @@ func TestActSaysHowTheUnitStoodAndStands(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Standing{unit.Active, "running"}, out.After, "it was asked")
 
+	r.m.mu.Lock()
 	r.m.ties["s.service"] = unit.Ties{Names: slices.Repeat([]unit.Name{"a.service"}, maxNames+1)}
+	r.m.mu.Unlock()
 	out, err = c.Do(bound(t), Request{Act: Stop, Unit: "s.service"})
 	require.NoError(t, err)
 	require.Equal(t, &Stood{Standing{unit.Active, "running"}, "s.service", nil, nil, true}, out.Before, "there is no room for all of its names")
