@@ -25,7 +25,7 @@ func TestF015F110LinesOfAnAccountsUnitAreItsOwn(t *testing.T) {
 	tool(t, "useradd", "--create-home", "--uid", "1500", "ruby")
 	const name = "talks.service"
 	text := func(who string) []byte {
-		return []byte("[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo said by " + who + "'\n")
+		return []byte("[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo said by " + who + "; sleep 1'\n") // journald looks up whose line it is
 	}
 	require.NoError(t, os.WriteFile("/etc/systemd/system/"+name, text("the system"), 0o644))
 	for _, who := range []string{"opal", "ruby"} {
