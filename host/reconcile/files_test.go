@@ -385,15 +385,16 @@ func TestAFolderThatIsRenamedTakesNoFileAlong(t *testing.T) {
 // Whoever cites a file that cannot be as it is declared runs, and says so for as long as that is so.
 func TestAUnitSaysThatAFileWhichItCitesIsNotAsDeclared(t *testing.T) {
 	inRig(t, func(r *rig) {
-		app := r.file("app", "a", func(s *shape.Declaration) { s.File.Owner = "nobody-of-this-name" })
+		nobodys := func(s *shape.Declaration) { s.File.Owner = "nobody-of-this-name" }
 		web := service("web", "/bin/sleep 9000", citesFiles(shape.RestartOnChange, "app"))
-		r.declare(web, app)
-		r.after(10 * time.Second)
-		why := r.outcome(r.object("app"), report.Refused, report.NoLogin)
-		require.Equal(t, []string{"it cites file:app, which is refused (" + string(why.Reason) + ")"}, r.outcome("web.service", report.Converged, "").Warnings)
-		r.declare(web, r.file("app", "a"))
-		r.after(10 * time.Second)
-		require.Empty(t, r.outcome("web.service", report.Converged, "").Warnings)
-		require.Equal(t, "a", r.stands("app"))
+		for _, content := range []string{"a", "b"} { // refused at first, and refused later
+			r.declare(web, r.file("app", content, nobodys))
+			r.after(10*time.Second).outcome(r.object("app"), report.Refused, report.NoLogin)
+			require.Equal(t, []string{"it cites file:app, which is refused (login)"}, r.outcome("web.service", report.Converged, "").Warnings)
+			r.declare(web, r.file("app", content))
+			r.after(10 * time.Second)
+			require.Empty(t, r.outcome("web.service", report.Converged, "").Warnings)
+			require.Equal(t, content, r.stands("app"))
+		}
 	})
 }
