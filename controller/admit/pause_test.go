@@ -176,6 +176,9 @@ func TestAPauseComesBeforeAWithdrawal(t *testing.T) {
 		"it is given back when that ends, or at once with: stead resume web.service -n web1"
 	require.Equal(t, []string{text}, moved.Reply.Warnings)
 	require.Equal(t, []string{text}, w.withdraw(wire.WithdrawRequest{Names: []string{"db", "web"}, Seen: w.seen(), DryRun: true, Yes: true}).Reply.Warnings)
+	taken, err := Settings(w.basis(), wire.SettingsRequest{Wire: wire.Version, Node: "web1", Labels: map[string]string{"role": "db"}, DryRun: true, Yes: true})
+	require.NoError(t, err)
+	require.Contains(t, taken.Reply.Warnings, text, "a label that goes takes it away, too")
 	w.now = w.now.Add(time.Hour)
 	require.Empty(t, w.withdraw(wire.WithdrawRequest{Names: []string{"db", "web"}, Seen: w.seen(), Yes: true}).Reply.Warnings, "the pause is over")
 }

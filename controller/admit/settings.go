@@ -40,6 +40,7 @@ func Settings(b Basis, r wire.SettingsRequest) (Decision, error) {
 	j.full()
 	j.owners()
 	j.cites()
+	j.paused()
 	j.vocabulary()
 	if n == nil {
 		j.accounts(nil)

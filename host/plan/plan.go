@@ -212,7 +212,8 @@ func (d *Decision) warn(format string, args ...any) {
 }
 
 func (d *Decision) job(a Action, in Input, reason string) {
-	d.Steps = append(d.Steps, Step{Action: a, Unit: in.Status.Asked, Yield: a == Stop && in.Track.pathTriggered(), Reason: reason})
+	yield := a == Stop && in.Status.Active != unit.Activating && in.Track.pathTriggered() // a start that is under way would keep it away
+	d.Steps = append(d.Steps, Step{Action: a, Unit: in.Status.Asked, Yield: yield, Reason: reason})
 }
 
 // by asks for another look at t, or at an earlier time that was asked for.

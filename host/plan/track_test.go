@@ -311,6 +311,10 @@ func TestAStopYieldsToAStartOfAPathUnit(t *testing.T) {
 			require.Equal(t, Stop, d.Steps[0].Action)
 		}
 
+		d = stopped().state(unit.Activating, "start", "").after(time.Minute).look()
+		require.Equal(t, Stop, d.Steps[0].Action)
+		require.False(t, d.Steps[0].Yield, "a start that does not end is stopped")
+
 		d = stopped().state(unit.Active, "running", "").after(time.Minute).look()
 		require.Len(t, d.Steps, 1)
 		require.Equal(t, yields, d.Steps[0].Yield)

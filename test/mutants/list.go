@@ -126,7 +126,7 @@ var mutants = []mutant{
 		"host/plan/track.go", "by != nil {\n		t.triggers = by", "true {\n		t.triggers = by",
 		"host/plan", "TestAStopYieldsToAStartOfAPathUnit"},
 	{"a stop yields to a start of a path",
-		"host/plan/plan.go", "Yield: a == Stop && in.Track.pathTriggered()", "Yield: false",
+		"host/plan/plan.go", "Yield: yield", "Yield: yield && false",
 		"host/plan", "TestAStopYieldsToAStartOfAPathUnit"},
 	{"a start of a path is left in the queue",
 		"host/plan/activity.go", "!(in.Status.Active.Down() && t.pathTriggered()) {", "true {",
