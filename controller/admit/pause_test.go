@@ -176,7 +176,7 @@ func TestAPauseComesBeforeAWithdrawal(t *testing.T) {
 		"it is given back when that ends, or at once with: stead resume web.service -n web1"
 	require.Equal(t, []string{text}, moved.Reply.Warnings)
 	require.Equal(t, []string{text}, w.withdraw(wire.WithdrawRequest{Names: []string{"db", "web"}, Seen: w.seen(), DryRun: true, Yes: true}).Reply.Warnings)
-	taken, err := Settings(w.basis(), wire.SettingsRequest{Wire: wire.Version, Node: "web1", Labels: map[string]string{"role": "db"}, DryRun: true, Yes: true})
+	taken, err := Settings(w.basis(), wire.SettingsRequest{Wire: wire.Version, Node: "web1", Labels: map[string]string{"role": "db"}, Yes: true})
 	require.NoError(t, err)
 	require.Contains(t, taken.Reply.Warnings, text, "a label that goes takes it away, too")
 	w.now = w.now.Add(time.Hour)
