@@ -58,10 +58,15 @@ func (l *length) Set(s string) error {
 }
 
 func (l *length) String() string {
-	if *l == 0 {
+	const day = 24 * time.Hour
+	switch d := time.Duration(*l); {
+	case d == 0:
 		return ""
+	case d%day == 0:
+		return fmt.Sprintf("%dd", d/day)
+	default:
+		return d.String()
 	}
-	return time.Duration(*l).String()
 }
 
 // Type implements pflag.Value.
