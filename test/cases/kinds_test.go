@@ -127,7 +127,6 @@ func TestF120AReloadThatDoesNotEndHasADeadline(t *testing.T) {
 	const script = `[Service]
 Type=notify
 NotifyAccess=all
-TimeoutStartSec=infinity
 ExecStart=/bin/sh -c 'trap "systemd-notify RELOADING=1" HUP; systemd-notify --ready; while :; do sleep 0.2; done'
 ExecReload=/bin/kill -HUP $MAINPID
 `
