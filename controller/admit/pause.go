@@ -196,9 +196,9 @@ func (j *judge) moveAccount(n *assign.Node, to string) {
 func (j *judge) paused() {
 	for _, c := range j.changes {
 		for _, name := range c.lose {
-			n := j.State.Nodes[name]
-			if n == nil {
-				continue
+			n := j.after.State().Nodes[name]
+			if n == nil || n.Removed {
+				continue // it is told nothing any more
 			}
 			for _, p := range n.Pausing(j.Now) {
 				if p.Declaration == c.is.Name {

@@ -20,10 +20,9 @@ var methods = map[unit.JobType]string{
 }
 
 // Enqueue asks for jobs, in order and without waiting for one before asking for
-// the next, and answers in the same order once the
-// manager took or refused each. It does not wait for any job: its end comes by
-// Drain, possibly before Enqueue returns. An Err of class Timeout means that the
-// job may have been queued.
+// the next, and answers in the same order once the manager took or refused each.
+// It does not wait for any job: its end comes by Drain, possibly before Enqueue
+// returns. An Err of class Timeout means that the job may have been queued.
 func (m *Manager) Enqueue(ctx context.Context, requests []unit.JobRequest) []unit.Queued {
 	out := make([]unit.Queued, len(requests))
 	calls := make([]call, 0, len(requests))
